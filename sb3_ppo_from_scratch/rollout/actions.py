@@ -1,0 +1,45 @@
+"""From what the policy sampled to what the environment receives.
+
+Owns clipping, unscaling and casting; must not know what is stored or learnt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from stable_baselines3.common.policies import BasePolicy
+
+
+def environment_actions(
+    actions: npt.NDArray[Any], action_space: spaces.Space[Any], policy: BasePolicy
+) -> npt.NDArray[Any]:
+    """Sampled actions as the environment takes them; other families than Box pass through.
+
+    A squashed policy's [−1, 1] is scaled to the bounds, any other Gaussian is clipped to them (as SB3 does), and
+    for a Box of integers the result is rounded and cast (SB3 hands floats to the environment).
+
+    :param actions: [E, *action_space.shape], as sampled
+    :param action_space: of one environment
+    :param policy: says whether its actions are squashed, and unscales them
+    :return: [E, *action_space.shape]
+    """
+    if not isinstance(action_space, spaces.Box):
+        return actions
+    if policy.squash_output:
+        return in_environment_dtype(policy.unscale_action(actions), action_space)
+    return in_environment_dtype(np.clip(actions, action_space.low, action_space.high), action_space)
+
+
+def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[Any]) -> npt.NDArray[Any]:
+    """Round to the nearest integer where the space is a Box of integers; anything else is returned as it is.
+
+    :param actions: [..., *action_space.shape], within the bounds
+    :param action_space: of one environment
+    :return: the same shape
+    """
+    if isinstance(action_space, spaces.Box) and np.issubdtype(action_space.dtype, np.integer):
+        return np.rint(actions).astype(action_space.dtype)
+    return actions

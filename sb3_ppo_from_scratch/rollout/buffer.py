@@ -1,0 +1,209 @@
+"""One rollout buffer for array and Dict observations, in three phases: accumulate, finalise, serve.
+
+Owns storage only; the arithmetic is in ``core.advantages``, the order of serving in ``rollout.minibatches``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.buffers import BaseBuffer
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_ppo_from_scratch.core.advantages import compute_gae
+from sb3_ppo_from_scratch.core.records import Minibatch, Observations
+from sb3_ppo_from_scratch.rollout.minibatches import IntArray, minibatch_slices, rows
+
+Array = npt.NDArray[Any]
+
+
+class RolloutBuffer(BaseBuffer):
+    """T steps of E environments under one policy, with the interface of SB3's two rollout buffers.
+
+    1. ``add`` T times (and ``add_bootstrap`` where a time limit cut an episode),
+    2. ``compute_returns_and_advantage`` once,
+    3. ``get`` once per epoch; what is stored keeps its shape [T, E, ...] throughout.
+
+    Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers in two ways that matter: actions
+    of a ``Box`` are stored as float32 whatever the dtype of the space, and observations that arrive as floats are not
+    truncated to an integer space (VecNormalize over integers). What was stored is what the policy saw and did.
+
+    :param buffer_size: T, steps per environment and rollout
+    :param observation_space: Box, Discrete, MultiDiscrete, MultiBinary or a Dict of these
+    :param action_space: Box, Discrete, MultiDiscrete or MultiBinary
+    :param device: where minibatches are put
+    :param gae_lambda: λ in [0, 1]
+    :param gamma: γ in [0, 1]
+    :param n_envs: E
+    :ivar observations: [T, E, *obs_shape], or a dict of such arrays
+    :ivar actions: [T, E, action_dim], as sampled by the policy
+    :ivar rewards: [T, E] float32, as the environment gave them
+    :ivar bootstraps: [T, E] float32, γ·V(terminal observation) where a time limit cut the episode, else 0
+    :ivar episode_starts: [T, E] float32, 1 where the observation is the first of its episode
+    :ivar values: [T, E] float32
+    :ivar log_probs: [T, E] float32, in nats
+    :ivar advantages: [T, E] float32
+    :ivar returns: [T, E] float32
+    :ivar min_batch_size: a ragged last minibatch smaller than this joins the one before it (default 1: SB3's cut)
+    """
+
+    observations: Array | dict[str, Array]
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: th.device | str = "auto",
+        gae_lambda: float = 1,
+        gamma: float = 0.99,
+        n_envs: int = 1,
+    ) -> None:
+        super().__init__(buffer_size, observation_space, action_space, device, n_envs=n_envs)
+        self.gae_lambda = gae_lambda
+        self.gamma = gamma
+        self.min_batch_size = 1
+        self._allocate()
+        self.reset()
+
+    def _allocate(self) -> None:
+        steps_and_envs = (self.buffer_size, self.n_envs)
+        if isinstance(self.observation_space, spaces.Dict):
+            assert isinstance(self.obs_shape, dict)
+            self.observations = {
+                key: np.zeros((*steps_and_envs, *self.obs_shape[key]), dtype=space.dtype)
+                for key, space in self.observation_space.spaces.items()
+            }
+        else:
+            self.observations = np.zeros((*steps_and_envs, *self.obs_shape), dtype=self.observation_space.dtype)
+        # Policies sample a Box in float32; its own dtype would truncate or wrap what was sampled.
+        action_dtype = np.float32 if isinstance(self.action_space, spaces.Box) else self.action_space.dtype
+        self.actions = np.zeros((*steps_and_envs, self.action_dim), dtype=action_dtype)
+        for name in ("rewards", "bootstraps", "episode_starts", "values", "log_probs", "advantages", "returns"):
+            setattr(self, name, np.zeros(steps_and_envs, dtype=np.float32))
+
+    rewards: npt.NDArray[np.float32]
+    bootstraps: npt.NDArray[np.float32]
+    episode_starts: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    log_probs: npt.NDArray[np.float32]
+    advantages: npt.NDArray[np.float32]
+    returns: npt.NDArray[np.float32]
+
+    def reset(self) -> None:
+        """Begin a new rollout. Rows are overwritten as they come; none is served before all are new."""
+        self.bootstraps[:] = 0.0
+        super().reset()
+
+    def add(
+        self,
+        obs: Array | Mapping[str, Array],
+        action: Array,
+        reward: Array,
+        episode_start: Array,
+        value: th.Tensor,
+        log_prob: th.Tensor,
+    ) -> None:
+        """Store one step of every environment.
+
+        :param obs: [E, *obs_shape], or a mapping of such arrays: what the policy saw
+        :param action: [E, ...], what the policy sampled, before clipping or casting
+        :param reward: [E], what the environment gave
+        :param episode_start: [E], whether ``obs`` begins an episode
+        :param value: [E] or [E, 1], V(obs)
+        :param log_prob: [E], log π(action|obs) in nats
+        :raises IndexError: if T steps are stored already
+        """
+        if self.full:
+            raise IndexError(f"The buffer already holds buffer_size={self.buffer_size} steps; call reset() first.")
+        self._add_observations(obs)
+        self.actions[self.pos] = action.reshape((self.n_envs, self.action_dim))
+        self.rewards[self.pos] = reward
+        self.episode_starts[self.pos] = episode_start
+        self.values[self.pos] = value.detach().cpu().numpy().reshape(self.n_envs)
+        self.log_probs[self.pos] = log_prob.detach().cpu().numpy().reshape(self.n_envs)
+        self.pos += 1
+        self.full = self.pos == self.buffer_size
+
+    def _add_observations(self, obs: Array | Mapping[str, Array]) -> None:
+        if isinstance(self.observations, dict):
+            assert isinstance(obs, Mapping)
+            for key in self.observations:
+                self.observations[key] = self._with_row(self.observations[key], np.asarray(obs[key]))
+        else:
+            self.observations = self._with_row(self.observations, np.asarray(obs))
+
+    def _with_row(self, stored: Array, row: Array) -> Array:
+        if np.issubdtype(row.dtype, np.floating) and not np.issubdtype(stored.dtype, np.floating):
+            stored = stored.astype(np.float32)
+        # Discrete observations come as [E] and are stored as [E, 1].
+        stored[self.pos] = row.reshape(stored.shape[1:])
+        return stored
+
+    def add_bootstrap(self, bootstrap: Array) -> None:
+        """Credit the newest step with the value of a state that a time limit kept from being visited.
+
+        Source: Pardo et al. 2018 (arXiv:1712.00378), eq. 6. SB3 adds the same number to the reward itself.
+
+        :param bootstrap: [E] float32, γ·V(terminal observation), 0 where no time limit struck
+        """
+        self.bootstraps[self.pos - 1] = bootstrap
+
+    def compute_returns_and_advantage(self, last_values: th.Tensor, dones: Array) -> None:
+        """Fill ``advantages`` and ``returns``; see :func:`~sb3_ppo_from_scratch.core.advantages.compute_gae`.
+
+        :param last_values: [E] or [E, 1], V of the observation after the last step
+        :param dones: [E] bool, whether the last step ended its episode
+        :raises RuntimeError: if fewer than T steps are stored
+        """
+        self._require_full()
+        self.advantages, self.returns = compute_gae(
+            self.rewards + self.bootstraps,
+            self.values,
+            self.episode_starts,
+            last_values.detach().cpu().numpy().flatten(),
+            np.asarray(dones),
+            self.gamma,
+            self.gae_lambda,
+        )
+
+    def get(self, batch_size: int | None = None) -> Iterator[Minibatch]:
+        """Serve every transition once, in a fresh random order (NumPy's global generator, as SB3).
+
+        :param batch_size: transitions per minibatch; None for all in one
+        :return: an iterator over minibatches
+        :raises RuntimeError: if fewer than T steps are stored
+        """
+        self._require_full()
+        n_samples = self.buffer_size * self.n_envs
+        order = np.random.permutation(n_samples)
+        for minibatch in minibatch_slices(n_samples, batch_size or n_samples, self.min_batch_size):
+            yield self._get_samples(order[minibatch])
+
+    def _get_samples(self, batch_inds: IntArray, env: VecNormalize | None = None) -> Minibatch:  # type: ignore[override]
+        # Fancy indexing has copied already, so that the tensors may share its memory.
+        return Minibatch(
+            observations=self._observation_rows(batch_inds),
+            actions=self.to_torch(rows(self.actions, batch_inds).astype(np.float32, copy=False), copy=False),
+            old_values=self.to_torch(rows(self.values, batch_inds), copy=False),
+            old_log_prob=self.to_torch(rows(self.log_probs, batch_inds), copy=False),
+            advantages=self.to_torch(rows(self.advantages, batch_inds), copy=False),
+            returns=self.to_torch(rows(self.returns, batch_inds), copy=False),
+        )
+
+    def _observation_rows(self, batch_inds: IntArray) -> Observations:
+        if isinstance(self.observations, dict):
+            return {key: self.to_torch(rows(stored, batch_inds), copy=False) for key, stored in self.observations.items()}
+        return self.to_torch(rows(self.observations, batch_inds), copy=False)
+
+    def _require_full(self) -> None:
+        if not self.full:
+            raise RuntimeError(
+                f"The rollout is not complete: {self.pos} of buffer_size={self.buffer_size} steps are stored. "
+                "Call add() for the others first."
+            )
