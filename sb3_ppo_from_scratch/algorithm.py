@@ -98,6 +98,8 @@ class PPO(OnPolicyAlgorithm):
     :raises ValueError: if an argument or a space is out of range, likewise
     """
 
+    rollout_buffer: Any  # ours, or a class with the interface of SB3's
+
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": ActorCriticPolicy,
         "CnnPolicy": ActorCriticCnnPolicy,
@@ -289,9 +291,7 @@ class PPO(OnPolicyAlgorithm):
             n_epochs=self.n_epochs,
             batch_size=self.batch_size,
             clip_range=schedule_value("clip_range", self.clip_range, progress),
-            clip_range_vf=(
-                None if clip_range_vf is None else schedule_value("clip_range_vf", clip_range_vf, progress)
-            ),
+            clip_range_vf=(None if clip_range_vf is None else schedule_value("clip_range_vf", clip_range_vf, progress)),
             ent_coef=schedule_value("ent_coef", self.ent_coef, progress),
             vf_coef=schedule_value("vf_coef", self.vf_coef, progress),
             max_grad_norm=self.max_grad_norm,

@@ -137,10 +137,8 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
     :raises ValueError: naming the space and the remedy
     """
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise ValueError(
-            f"The action space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary."
-        )
-    if isinstance(space, spaces.MultiBinary) and not isinstance(space.n, Integral):
+        raise ValueError(f"The action space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary.")
+    if isinstance(space, spaces.MultiBinary) and len(space.shape) != 1:
         raise ValueError(f"The action space {space} has several axes; flatten it to one.")
     if isinstance(space, spaces.Box):
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):

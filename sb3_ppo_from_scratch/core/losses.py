@@ -47,9 +47,7 @@ def surrogate_loss(ratio: th.Tensor, advantages: th.Tensor) -> th.Tensor:
     return -(advantages * ratio).mean()
 
 
-def kl_penalised_surrogate_loss(
-    ratio: th.Tensor, advantages: th.Tensor, kl: th.Tensor, kl_coef: float
-) -> th.Tensor:
+def kl_penalised_surrogate_loss(ratio: th.Tensor, advantages: th.Tensor, kl: th.Tensor, kl_coef: float) -> th.Tensor:
     """−L^KLPEN = −mean[r·Â − β·KL(π_old ‖ π)].
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 8. Has no counterpart in SB3.
@@ -98,9 +96,7 @@ def clipped_surrogate_slope(ratio: th.Tensor, advantages: th.Tensor, clip_range:
     return th.where(held_above | held_below, th.zeros_like(advantages), advantages)
 
 
-def value_loss(
-    values: th.Tensor, old_values: th.Tensor, returns: th.Tensor, clip_range_vf: float | None
-) -> th.Tensor:
+def value_loss(values: th.Tensor, old_values: th.Tensor, returns: th.Tensor, clip_range_vf: float | None) -> th.Tensor:
     """mean[(R − V)²], or with clipping mean[(R − V_old − clip(V − V_old, −ε_v, ε_v))²].
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), the squared error of eq. 9, without a factor ½. Matches SB3 2.9

@@ -41,5 +41,6 @@ def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[A
     :return: the same shape
     """
     if isinstance(action_space, spaces.Box) and np.issubdtype(action_space.dtype, np.integer):
-        return np.rint(actions).astype(action_space.dtype)
+        integers: npt.NDArray[Any] = np.rint(actions).astype(action_space.dtype)
+        return integers
     return actions

@@ -53,6 +53,13 @@ class RolloutBuffer(BaseBuffer):
     """
 
     observations: Array | dict[str, Array]
+    rewards: npt.NDArray[np.float32]
+    bootstraps: npt.NDArray[np.float32]
+    episode_starts: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    log_probs: npt.NDArray[np.float32]
+    advantages: npt.NDArray[np.float32]
+    returns: npt.NDArray[np.float32]
 
     def __init__(
         self,
@@ -74,9 +81,9 @@ class RolloutBuffer(BaseBuffer):
     def _allocate(self) -> None:
         steps_and_envs = (self.buffer_size, self.n_envs)
         if isinstance(self.observation_space, spaces.Dict):
-            assert isinstance(self.obs_shape, dict)
+            shapes: Any = self.obs_shape
             self.observations = {
-                key: np.zeros((*steps_and_envs, *self.obs_shape[key]), dtype=space.dtype)
+                key: np.zeros((*steps_and_envs, *shapes[key]), dtype=space.dtype)
                 for key, space in self.observation_space.spaces.items()
             }
         else:
@@ -86,14 +93,6 @@ class RolloutBuffer(BaseBuffer):
         self.actions = np.zeros((*steps_and_envs, self.action_dim), dtype=action_dtype)
         for name in ("rewards", "bootstraps", "episode_starts", "values", "log_probs", "advantages", "returns"):
             setattr(self, name, np.zeros(steps_and_envs, dtype=np.float32))
-
-    rewards: npt.NDArray[np.float32]
-    bootstraps: npt.NDArray[np.float32]
-    episode_starts: npt.NDArray[np.float32]
-    values: npt.NDArray[np.float32]
-    log_probs: npt.NDArray[np.float32]
-    advantages: npt.NDArray[np.float32]
-    returns: npt.NDArray[np.float32]
 
     def reset(self) -> None:
         """Begin a new rollout. Rows are overwritten as they come; none is served before all are new."""
@@ -198,7 +197,9 @@ class RolloutBuffer(BaseBuffer):
 
     def _observation_rows(self, batch_inds: IntArray) -> Observations:
         if isinstance(self.observations, dict):
-            return {key: self.to_torch(rows(stored, batch_inds), copy=False) for key, stored in self.observations.items()}
+            return {
+                key: self.to_torch(rows(stored, batch_inds), copy=False) for key, stored in self.observations.items()
+            }
         return self.to_torch(rows(self.observations, batch_inds), copy=False)
 
     def _require_full(self) -> None:

@@ -102,15 +102,15 @@ def time_limit_bootstrap(
     :return: [E] float32, 0 where no time limit struck; None where none struck at all
     """
     bootstrap: npt.NDArray[np.float32] | None = None
-    for env_index in np.flatnonzero(dones):
-        info = infos[env_index]
-        if info.get("terminal_observation") is None or not info.get("TimeLimit.truncated", False):
+    for env_index, (done, info) in enumerate(zip(dones, infos, strict=True)):
+        truncated = done and info.get("TimeLimit.truncated", False)
+        if not truncated or info.get("terminal_observation") is None:
             continue
         if bootstrap is None:
             bootstrap = np.zeros(len(dones), dtype=np.float32)
         terminal_obs, _ = policy.obs_to_tensor(info["terminal_observation"])
         with th.no_grad():
-            terminal_value = policy.predict_values(terminal_obs)[0]  # type: ignore[arg-type]
+            terminal_value = policy.predict_values(terminal_obs)[0]
         bootstrap[env_index] = (gamma * terminal_value).item()
     return bootstrap
 

@@ -47,9 +47,7 @@ def _exceeds(approx_kl: th.Tensor, target_kl: float) -> bool:
     return bool(approx_kl.cpu().numpy() > 1.5 * target_kl)
 
 
-def _report(
-    history: list[LossTerms], epoch_start: int, n_epochs: int, stopping_kl: float | None
-) -> UpdateReport:
+def _report(history: list[LossTerms], epoch_start: int, n_epochs: int, stopping_kl: float | None) -> UpdateReport:
     columns = LossTerms(*(th.stack(column).cpu() for column in zip(*history, strict=True)))
     return UpdateReport(
         policy_gradient_loss=_mean(columns.policy_loss),

@@ -39,7 +39,7 @@ class ReferenceEngine:
         actions = minibatch.actions
         if isinstance(self._policy.action_space, spaces.Discrete):
             actions = actions.long().flatten()
-        values, log_prob, entropy = self._policy.evaluate_actions(minibatch.observations, actions)  # type: ignore[arg-type]
+        values, log_prob, entropy = self._policy.evaluate_actions(minibatch.observations, actions)
         advantages = minibatch.advantages
         if settings.normalize_advantage:
             advantages = losses.normalized_advantages(advantages)

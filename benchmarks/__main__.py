@@ -1,0 +1,23 @@
+"""Owns `python -m benchmarks COMMAND ARGS`; must not know what a command does with its arguments."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import train
+
+COMMANDS = {"train": train}
+
+
+def main() -> None:
+    """Parse the command line and run one command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for name, module in COMMANDS.items():
+        module.add_arguments(subparsers.add_parser(name, help=(module.__doc__ or "").splitlines()[0]))
+    arguments = parser.parse_args()
+    COMMANDS[arguments.command].run(arguments)
+
+
+if __name__ == "__main__":
+    main()
