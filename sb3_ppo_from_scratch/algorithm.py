@@ -5,6 +5,7 @@ Owns when things happen; must not do arithmetic, which lives in ``core``, ``roll
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any, ClassVar, TypeVar
 
@@ -19,17 +20,19 @@ from stable_baselines3.common.policies import (
     MultiInputActorCriticPolicy,
 )
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ppo_from_scratch.core.diagnostics import explained_variance
 from sb3_ppo_from_scratch.core.records import UpdateReport, UpdateSettings
+from sb3_ppo_from_scratch.engines import ENGINES, build_engine
 from sb3_ppo_from_scratch.interoperability import rollout_buffer_class as interoperable_buffer_class
+from sb3_ppo_from_scratch.networks.graphs import release_graphs
 from sb3_ppo_from_scratch.rollout.actions import in_environment_dtype
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
 from sb3_ppo_from_scratch.rollout.collector import collect_rollout
 from sb3_ppo_from_scratch.rollout.minibatches import environment_major
 from sb3_ppo_from_scratch.settings import (
+    as_schedule,
     check_action_space,
     check_hyperparameters,
     check_observation_space,
@@ -37,7 +40,6 @@ from sb3_ppo_from_scratch.settings import (
     ragged_minibatch_warning,
     schedule_value,
 )
-from sb3_ppo_from_scratch.update.engine import ENGINES, UpdateEngine, select_engine
 from sb3_ppo_from_scratch.update.epochs import run_epochs
 
 SelfPPO = TypeVar("SelfPPO", bound="PPO")
@@ -178,10 +180,12 @@ class PPO(OnPolicyAlgorithm):
         self.policy = self.policy_class(  # type: ignore[assignment]
             self.observation_space, self.action_space, self.lr_schedule, use_sde=self.use_sde, **self.policy_kwargs
         ).to(self.device)
+        release_graphs(self.policy)
         self._maybe_recommend_cpu()
+        self._build_engine()
         self._apply_settings()
         if self.verbose >= 1:
-            print(f"Updating with the {self.engine} engine")
+            print(f"Using the {self._engine.description}")
 
     def _check(self) -> None:
         check_hyperparameters({name: getattr(self, name) for name in _HYPERPARAMETERS}, ENGINES)
@@ -190,8 +194,9 @@ class PPO(OnPolicyAlgorithm):
         check_rollout_size(self.n_steps, self.n_envs, self.normalize_advantage)
 
     def _warn_about_ragged_minibatches(self) -> None:
-        lone_sample_unnormalised = self.normalize_advantage and self.engine == "reference"
-        text = ragged_minibatch_warning(self.n_steps * self.n_envs, self.batch_size, lone_sample_unnormalised)
+        text = ragged_minibatch_warning(
+            self.n_steps * self.n_envs, self.batch_size, self._min_batch_size(), bool(self.normalize_advantage)
+        )
         if text is not None and self.env is not None:
             warnings.warn(text, stacklevel=4)
 
@@ -207,8 +212,12 @@ class PPO(OnPolicyAlgorithm):
             **self.rollout_buffer_kwargs,
         )
 
+    def _min_batch_size(self) -> int:
+        # SB3 puts a last minibatch of one sample into the loss with its advantage unnormalised.
+        return 2 if self.normalize_advantage and self.engine != "reference" else 1
+
     def _setup_lr_schedule(self) -> None:
-        super()._setup_lr_schedule()
+        self.lr_schedule = as_schedule(self.learning_rate)
         self._scheduled_learning_rate = self.learning_rate
 
     def _apply_settings(self) -> None:
@@ -216,22 +225,46 @@ class PPO(OnPolicyAlgorithm):
         self._check()
         if self.learning_rate is not self._scheduled_learning_rate:
             self._setup_lr_schedule()
-        self.clip_range = FloatSchedule(self.clip_range)
+        self.clip_range = as_schedule(self.clip_range)
         if self.clip_range_vf is not None:
-            self.clip_range_vf = FloatSchedule(self.clip_range_vf)
+            self.clip_range_vf = as_schedule(self.clip_range_vf)
         if self.rollout_buffer.buffer_size != self.n_steps:
             self._warn_about_ragged_minibatches()
             self.rollout_buffer = self._new_rollout_buffer()
         self.rollout_buffer.gamma = self.gamma
         self.rollout_buffer.gae_lambda = self.gae_lambda
-        if isinstance(self.rollout_buffer, RolloutBuffer) and self.normalize_advantage:
-            self.rollout_buffer.min_batch_size = self._new_engine().min_batch_size
+        if not self._engine.still_serves(self.engine, self.policy):
+            self._build_engine()
+        if isinstance(self.rollout_buffer, RolloutBuffer):
+            self.rollout_buffer.generator = self._engine.generator
+            self.rollout_buffer.min_batch_size = self._min_batch_size()
 
-    def _new_engine(self) -> UpdateEngine:
-        return select_engine(self.engine, self.policy)
+    def _build_engine(self) -> None:
+        # Unseeded models follow NumPy's global generator, which ``set_random_seed`` may have seeded.
+        seed = int(np.random.randint(2**31)) if self.seed is None and self.engine != "reference" else self.seed
+        self._engine = build_engine(self.engine, self.policy, seed or 0)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_scheduled_learning_rate"]
+        return [*super()._excluded_save_params(), "_scheduled_learning_rate", "_engine"]
+
+    def set_parameters(
+        self,
+        load_path_or_dict: str | dict[str, Any],
+        exact_match: bool = True,
+        device: th.device | str = "auto",
+    ) -> None:
+        """Load parameters and optimizer state, as SB3, but never share memory with a dict that was passed.
+
+        torch's optimizers keep the very tensors that they are given: with SB3, training one of two models that
+        exchanged parameters changes the other.
+
+        :param load_path_or_dict: a saved file, or what :meth:`get_parameters` returned
+        :param exact_match: whether every parameter must be there
+        :param device: where to load to
+        """
+        if isinstance(load_path_or_dict, dict):
+            load_path_or_dict = copy.deepcopy(load_path_or_dict)
+        super().set_parameters(load_path_or_dict, exact_match, device)
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
         # The last rollout may overshoot the budget; a schedule must never see a negative progress.
@@ -270,14 +303,13 @@ class PPO(OnPolicyAlgorithm):
         :param n_rollout_steps: T
         :return: False if the callback stopped the rollout before its end
         """
-        return collect_rollout(self, env, callback, rollout_buffer, n_rollout_steps)
+        return collect_rollout(self, self._engine.actor, env, callback, rollout_buffer, n_rollout_steps)
 
     def train(self) -> None:
         """Update the policy from the rollout in ``rollout_buffer`` and log how it went."""
-        self.policy.set_training_mode(True)
         settings = self._update_settings()
         self._update_learning_rate(self.policy.optimizer)
-        report = run_epochs(self._new_engine(), self.rollout_buffer.get, settings)
+        report = run_epochs(self._engine.updater, self.rollout_buffer, settings)
         self._n_updates += report.n_epochs
         if report.stopping_kl is not None and self.verbose >= 1:
             print(f"Early stopping at step {report.n_epochs - 1} due to reaching max kl: {report.stopping_kl:.2f}")

@@ -36,18 +36,19 @@ def compute_gae(
     :param gae_lambda: λ in [0, 1]: 0 is the TD error, 1 is Monte Carlo minus the baseline
     :return: advantages [T, E] and returns [T, E], in the dtype of ``values``
     :raises ValueError: if shapes disagree (nothing is ever broadcast)
+    :raises TypeError: if ``values`` are not floats
     """
     _check_shapes(rewards, values, episode_starts, last_values, dones)
     advantages = np.empty_like(values)
     following_advantage: FloatArray | float = 0.0
     next_values = last_values
-    next_non_terminal = 1.0 - dones.astype(np.float32)
+    next_non_terminal = 1.0 - dones.astype(values.dtype)
     for step in reversed(range(len(rewards))):
         delta = rewards[step] + gamma * next_values * next_non_terminal - values[step]
         following_advantage = delta + gamma * gae_lambda * next_non_terminal * following_advantage
         advantages[step] = following_advantage
         next_values = values[step]
-        next_non_terminal = 1.0 - episode_starts[step].astype(np.float32)
+        next_non_terminal = 1.0 - episode_starts[step].astype(values.dtype)
     return advantages, advantages + values
 
 
@@ -105,6 +106,8 @@ def _check_shapes(
     last_values: npt.NDArray[np.generic],
     dones: npt.NDArray[np.generic],
 ) -> None:
+    if not np.issubdtype(values.dtype, np.floating):
+        raise TypeError(f"values are {values.dtype}; advantages would be truncated: pass floats.")
     if rewards.ndim != 2:
         raise ValueError(f"rewards has shape {rewards.shape}; expected two axes [T, E] (steps, environments).")
     for name, array, expected in (

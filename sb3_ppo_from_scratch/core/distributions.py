@@ -1,6 +1,7 @@
 """Log-probability, entropy and divergence of the action families, from their parameters alone.
 
-Owns the formulas; must not know networks, action spaces or ``torch.distributions`` objects.
+Owns the formulas, left to autograd; must not know networks, action spaces or ``torch.distributions`` objects.
+``core.families`` writes out the gradients of four of them and is tested against this module.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def categorical_entropy(logits: th.Tensor) -> th.Tensor:
     :param logits: [B, K]
     :return: [B] in nats, in [0, log K]
     """
-    log_probs = functional.log_softmax(logits, dim=-1)
-    return -(log_probs.exp() * log_probs).sum(dim=-1)
+    entropy: th.Tensor = th.special.entr(functional.softmax(logits, dim=-1)).sum(dim=-1)
+    return entropy
 
 
 def categorical_kl(logits: th.Tensor, other_logits: th.Tensor) -> th.Tensor:
@@ -50,7 +51,9 @@ def categorical_kl(logits: th.Tensor, other_logits: th.Tensor) -> th.Tensor:
     :return: [B] in nats, ≥ 0
     """
     log_probs = functional.log_softmax(logits, dim=-1)
-    return (log_probs.exp() * (log_probs - functional.log_softmax(other_logits, dim=-1))).sum(dim=-1)
+    probs = log_probs.exp()
+    differences = log_probs - functional.log_softmax(other_logits, dim=-1)
+    return th.where(probs > 0, probs * differences, 0.0).sum(dim=-1)  # an impossible action costs nothing
 
 
 def multi_categorical_log_prob(logits: th.Tensor, actions: th.Tensor, nvec: Sequence[int]) -> th.Tensor:
@@ -131,17 +134,18 @@ def gaussian_entropy(log_std: th.Tensor) -> th.Tensor:
 def squashed_gaussian_log_prob(mean: th.Tensor, log_std: th.Tensor, actions: th.Tensor) -> th.Tensor:
     """log π(a) = log N(atanh a; μ, σ) − Σ_d log(1 − a_d² + 10⁻⁶), for a = tanh(u), u ~ N(μ, σ).
 
-    Source: change of variables, Haarnoja et al. 2018 (arXiv:1801.01290), appendix C. Matches SB3's
-    ``SquashedDiagGaussianDistribution.log_prob`` without its Gaussian actions, to rounding. The entropy has no
-    closed form; SB3 estimates it by −log π.
+    Source: change of variables, Haarnoja et al. 2018 (arXiv:1801.01290), appendix C. Matches the log-probability of
+    SB3's squashed ``StateDependentNoiseDistribution`` to rounding. The entropy has no closed form; SB3 estimates it by
+    −log π.
 
     :param mean: [B, D], before squashing
     :param log_std: [D] or [B, D], before squashing
-    :param actions: [B, D] in [−1, 1]; the inverse is taken strictly inside, as SB3 does
+    :param actions: [B, D] in [−1, 1], moved strictly inside before they are inverted, as SB3 does
     :return: [B] in nats
     """
     inside = 1.0 - th.finfo(actions.dtype).eps
-    pre_squash = th.atanh(actions.clamp(-inside, inside))
+    actions = actions.clamp(-inside, inside)
+    pre_squash = th.atanh(actions)
     jacobian = th.log(1.0 - actions.square() + _EPSILON).sum(dim=-1)
     return gaussian_log_prob(mean, log_std, pre_squash) - jacobian
 
@@ -149,11 +153,11 @@ def squashed_gaussian_log_prob(mean: th.Tensor, log_std: th.Tensor, actions: th.
 def state_dependent_log_std(latent: th.Tensor, log_std: th.Tensor) -> th.Tensor:
     """log σ_d(s) = ½ log(Σ_j φ_j(s)² σ_jd² + 10⁻⁶), the action noise of gSDE.
 
-    Source: Raffin et al. 2022 (arXiv:2005.05719), eq. 5, with SB3's ε. Matches the standard deviation inside SB3's
+    Source: Raffin et al. 2022 (arXiv:2005.05719), section 3, with SB3's ε. Matches the standard deviation inside SB3's
     ``StateDependentNoiseDistribution`` (without ``use_expln``) to rounding.
 
     :param latent: [B, J], features φ(s)
-    :param log_std: [J, D], log σ of the exploration matrix
+    :param log_std: [J, D], log σ of the exploration matrix (expand the [J, 1] of ``full_std=False`` first)
     :return: [B, D], log σ of the action
     """
     variance = th.mm(latent.square(), th.exp(2.0 * log_std))

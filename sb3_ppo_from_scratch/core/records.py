@@ -6,15 +6,28 @@ Owns field names only (they are Stable-Baselines3's); must not compute anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import torch as th
+from sb3_ppo_from_scratch.core.arrays import Array
 
-Observations: TypeAlias = th.Tensor | dict[str, th.Tensor]
+
+class PackedRollout(NamedTuple):
+    """A whole rollout of N = T·E transitions as flat columns, cheap to draw minibatches from.
+
+    :param observations: [N, *obs_shape], or a dict of such arrays
+    :param actions: [N, action_dim] float32
+    :param scalars: [4, N] float32: old values, old log-probabilities, advantages, returns
+    """
+
+    observations: Any
+    actions: Array
+    scalars: Array
 
 
 class Minibatch(NamedTuple):
     """A set of B transitions, in the field order of SB3's ``RolloutBufferSamples``.
+
+    A rollout buffer serves tensors; an engine may prepare arrays or tensors of its own in the same fields.
 
     :param observations: [B, ...] in the dtype of the observation space, or a dict of such tensors
     :param actions: [B, action_dim] float32, as sampled by the policy (before clipping or casting)
@@ -24,18 +37,16 @@ class Minibatch(NamedTuple):
     :param returns: [B] float32, R = Â + V_old, the regression target of the critic
     """
 
-    observations: Observations
-    actions: th.Tensor
-    old_values: th.Tensor
-    old_log_prob: th.Tensor
-    advantages: th.Tensor
-    returns: th.Tensor
+    observations: Any
+    actions: Array
+    old_values: Array
+    old_log_prob: Array
+    advantages: Array
+    returns: Array
 
 
 class LossTerms(NamedTuple):
-    """What one minibatch says before its optimizer step.
-
-    Only ``loss`` carries a graph; the others are detached, so that keeping them keeps no activations alive.
+    """What one minibatch says before its optimizer step; no term carries a graph.
 
     :param loss: scalar, policy_loss + ent_coef · entropy_loss + vf_coef · value_loss
     :param policy_loss: scalar, −L^CLIP
@@ -45,12 +56,12 @@ class LossTerms(NamedTuple):
     :param clip_fraction: scalar, share of samples with |ratio − 1| > clip_range
     """
 
-    loss: th.Tensor
-    policy_loss: th.Tensor
-    value_loss: th.Tensor
-    entropy_loss: th.Tensor
-    approx_kl: th.Tensor
-    clip_fraction: th.Tensor
+    loss: Array
+    policy_loss: Array
+    value_loss: Array
+    entropy_loss: Array
+    approx_kl: Array
+    clip_fraction: Array
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[A
     :return: the same shape
     """
     if isinstance(action_space, spaces.Box) and np.issubdtype(action_space.dtype, np.integer):
-        integers: npt.NDArray[Any] = np.rint(actions).astype(action_space.dtype)
-        return integers
+        rounded = np.rint(actions)
+        # The largest 64-bit integers have no float of their own: a bound that was rounded up must not wrap.
+        with np.errstate(invalid="ignore"):
+            integers = rounded.astype(action_space.dtype)
+        at_most = np.where(rounded >= action_space.high, action_space.high, integers)
+        return np.where(rounded <= action_space.low, action_space.low, at_most)
     return actions

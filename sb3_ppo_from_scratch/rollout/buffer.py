@@ -16,7 +16,7 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ppo_from_scratch.core.advantages import compute_gae
-from sb3_ppo_from_scratch.core.records import Minibatch, Observations
+from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
 from sb3_ppo_from_scratch.rollout.minibatches import IntArray, minibatch_slices, rows
 
 Array = npt.NDArray[Any]
@@ -49,6 +49,7 @@ class RolloutBuffer(BaseBuffer):
     :ivar log_probs: [T, E] float32, in nats
     :ivar advantages: [T, E] float32
     :ivar returns: [T, E] float32
+    :ivar generator: of the order in which ``get`` serves; None for NumPy's global one, as SB3
     :ivar min_batch_size: a ragged last minibatch smaller than this joins the one before it (default 1: SB3's cut)
     """
 
@@ -75,6 +76,7 @@ class RolloutBuffer(BaseBuffer):
         self.gae_lambda = gae_lambda
         self.gamma = gamma
         self.min_batch_size = 1
+        self.generator: np.random.Generator | None = None
         self._allocate()
         self.reset()
 
@@ -97,6 +99,8 @@ class RolloutBuffer(BaseBuffer):
     def reset(self) -> None:
         """Begin a new rollout. Rows are overwritten as they come; none is served before all are new."""
         self.bootstraps[:] = 0.0
+        self.advantages[:] = 0.0
+        self.returns[:] = 0.0
         super().reset()
 
     def add(
@@ -150,7 +154,10 @@ class RolloutBuffer(BaseBuffer):
         Source: Pardo et al. 2018 (arXiv:1712.00378), eq. 6. SB3 adds the same number to the reward itself.
 
         :param bootstrap: [E] float32, γ·V(terminal observation), 0 where no time limit struck
+        :raises RuntimeError: if no step is stored yet
         """
+        if self.pos == 0:
+            raise RuntimeError("No step is stored yet that a bootstrap could belong to; call add() first.")
         self.bootstraps[self.pos - 1] = bootstrap
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: Array) -> None:
@@ -172,17 +179,45 @@ class RolloutBuffer(BaseBuffer):
         )
 
     def get(self, batch_size: int | None = None) -> Iterator[Minibatch]:
-        """Serve every transition once, in a fresh random order (NumPy's global generator, as SB3).
+        """Serve every transition once, in a fresh random order.
 
         :param batch_size: transitions per minibatch; None for all in one
         :return: an iterator over minibatches
         :raises RuntimeError: if fewer than T steps are stored
         """
         self._require_full()
+        generator = np.random if self.generator is None else self.generator
+        order = generator.permutation(self.buffer_size * self.n_envs)
+        for part in self.slices(batch_size):
+            yield self._get_samples(order[part])
+
+    def slices(self, batch_size: int | None = None) -> Iterator[slice]:
+        """How one epoch over a shuffled rollout is cut into minibatches.
+
+        :param batch_size: transitions per minibatch; None for all in one
+        :return: slices that cover [0, T·E) once
+        """
         n_samples = self.buffer_size * self.n_envs
-        order = np.random.permutation(n_samples)
-        for minibatch in minibatch_slices(n_samples, batch_size or n_samples, self.min_batch_size):
-            yield self._get_samples(order[minibatch])
+        return minibatch_slices(n_samples, n_samples if batch_size is None else batch_size, self.min_batch_size)
+
+    def packed(self) -> PackedRollout | None:
+        """The whole rollout as flat columns, for engines that draw minibatches themselves.
+
+        :return: None if a subclass serves minibatches in its own way, which must then be respected
+        :raises RuntimeError: if fewer than T steps are stored
+        """
+        self._require_full()
+        if type(self).get is not RolloutBuffer.get or type(self)._get_samples is not RolloutBuffer._get_samples:
+            return None
+        n_samples = self.buffer_size * self.n_envs
+        observations: Any = (
+            {key: stored.reshape(n_samples, *stored.shape[2:]) for key, stored in self.observations.items()}
+            if isinstance(self.observations, dict)
+            else self.observations.reshape(n_samples, *self.observations.shape[2:])
+        )
+        scalars = np.stack([self.values, self.log_probs, self.advantages, self.returns]).reshape(4, n_samples)
+        actions = self.actions.reshape(n_samples, self.action_dim).astype(np.float32, copy=False)
+        return PackedRollout(observations, actions, scalars)
 
     def _get_samples(self, batch_inds: IntArray, env: VecNormalize | None = None) -> Minibatch:  # type: ignore[override]
         # Fancy indexing has copied already, so that the tensors may share its memory.
@@ -195,7 +230,7 @@ class RolloutBuffer(BaseBuffer):
             returns=self.to_torch(rows(self.returns, batch_inds), copy=False),
         )
 
-    def _observation_rows(self, batch_inds: IntArray) -> Observations:
+    def _observation_rows(self, batch_inds: IntArray) -> Any:
         if isinstance(self.observations, dict):
             return {
                 key: self.to_torch(rows(stored, batch_inds), copy=False) for key, stored in self.observations.items()

@@ -15,15 +15,17 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ppo_from_scratch.networks.observations import as_tensors
 from sb3_ppo_from_scratch.rollout.actions import environment_actions
+from sb3_ppo_from_scratch.rollout.actors import Actor
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
 
 
 def collect_rollout(
     model: OnPolicyAlgorithm,
+    actor: Actor,
     env: VecEnv,
     callback: BaseCallback,
     rollout_buffer: Any,
@@ -31,38 +33,36 @@ def collect_rollout(
 ) -> bool:
     """Step the environments ``n_rollout_steps`` times and fill the buffer.
 
-    Draws the same random numbers in the same order as SB3 2.9's ``collect_rollouts``. Unlike there, nothing that the
+    With a ``PolicyActor`` it does what SB3 2.9's ``collect_rollouts`` does, bit for bit. Unlike there, nothing that the
     environment returned is written to, and the model's last observation follows the environment even when the
     callback stops the rollout (or raises) in the middle.
 
-    :param model: whose policy acts, and whose counters and last observation are kept up to date
+    :param model: whose counters and last observation are kept up to date
+    :param actor: acts for the model's policy
     :param env: E environments
     :param callback: asked after each step; may stop the rollout
     :param rollout_buffer: ours, or any class with the interface of SB3's
     :param n_rollout_steps: T, steps per environment
     :return: False if the callback stopped the rollout before its end
     """
-    policy = model.policy
-    policy.set_training_mode(False)
+    actor.begin()
     rollout_buffer.reset()
     n_steps = 0
     if model.use_sde:
-        policy.reset_noise(env.num_envs)
+        actor.reset_noise(env.num_envs)
     callback.on_rollout_start()
 
     while n_steps < n_rollout_steps:
         if model.use_sde and model.sde_sample_freq > 0 and n_steps % model.sde_sample_freq == 0:
-            policy.reset_noise(env.num_envs)
-        with th.no_grad():
-            obs_tensor = obs_as_tensor(model._last_obs, model.device)  # type: ignore[arg-type]
-            actions, values, log_probs = policy(obs_tensor)
-        actions = actions.cpu().numpy()
-        clipped_actions = environment_actions(actions, model.action_space, policy)
+            actor.reset_noise(env.num_envs)
+        actions, values, log_probs = actor.act(model._last_obs)
+        clipped_actions = environment_actions(actions, model.action_space, model.policy)
 
         new_obs, rewards, dones, infos = env.step(clipped_actions)
         model.num_timesteps += env.num_envs
 
         observations, episode_starts = model._last_obs, model._last_episode_starts
+        obs_tensor = as_tensors(observations, model.device)
         callback.update_locals({**locals(), "self": model})
         try:
             if not callback.on_step():
@@ -74,11 +74,10 @@ def collect_rollout(
 
         if isinstance(model.action_space, spaces.Discrete):
             actions = actions.reshape(-1, 1)
-        bootstrap = time_limit_bootstrap(policy, infos, dones, model.gamma)
+        bootstrap = time_limit_bootstrap(actor, model.policy, infos, dones, model.gamma)
         store_step(rollout_buffer, observations, actions, rewards, episode_starts, values, log_probs, bootstrap)
 
-    with th.no_grad():
-        values = policy.predict_values(obs_as_tensor(new_obs, model.device))  # type: ignore[arg-type]
+    values = actor.values(new_obs)
     rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
     callback.update_locals({**locals(), "self": model})
     callback.on_rollout_end()
@@ -86,6 +85,7 @@ def collect_rollout(
 
 
 def time_limit_bootstrap(
+    actor: Actor,
     policy: ActorCriticPolicy,
     infos: Sequence[dict[str, Any]],
     dones: npt.NDArray[np.bool_],
@@ -95,7 +95,8 @@ def time_limit_bootstrap(
 
     Source: Pardo et al. 2018 (arXiv:1712.00378), eq. 6. The numbers are those SB3 2.9 adds to the rewards.
 
-    :param policy: whose critic values the terminal observation
+    :param actor: whose critic values the terminal observation
+    :param policy: turns it into a batch of one
     :param infos: E dicts; ``TimeLimit.truncated`` and ``terminal_observation`` are read
     :param dones: [E]
     :param gamma: γ in [0, 1]
@@ -109,8 +110,7 @@ def time_limit_bootstrap(
         if bootstrap is None:
             bootstrap = np.zeros(len(dones), dtype=np.float32)
         terminal_obs, _ = policy.obs_to_tensor(info["terminal_observation"])
-        with th.no_grad():
-            terminal_value = policy.predict_values(terminal_obs)[0]
+        terminal_value = actor.values(terminal_obs)[0]
         bootstrap[env_index] = (gamma * terminal_value).item()
     return bootstrap
 

@@ -21,7 +21,10 @@ def minibatch_slices(n_samples: int, batch_size: int, min_batch_size: int = 1) -
     :param batch_size: samples per slice, ≥ 1
     :param min_batch_size: a last slice shorter than this joins the one before it (1 never joins)
     :return: slices that cover [0, n_samples) once, in order
+    :raises ValueError: if ``batch_size`` < 1
     """
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} must be at least 1.")
     start = 0
     while start < n_samples:
         stop = min(start + batch_size, n_samples)

@@ -1,62 +1,58 @@
-"""The seam between the epochs and the arithmetic: what an update engine must offer, and which one serves.
+"""The seam between the epochs and the arithmetic: what an update engine must offer.
 
-Owns the choice and its reason; must not compute losses itself.
+Owns the contract only; which engine serves which policy is decided in ``engines``.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
-
-import torch as th
-from stable_baselines3.common.policies import ActorCriticPolicy
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
-from sb3_ppo_from_scratch.update.reference import ReferenceEngine
-
-ENGINES = ("auto", "reference")
 
 
 class UpdateEngine(Protocol):
-    """Turns one minibatch into one optimizer step, in two halves so that ``target_kl`` can stop in between.
+    """Turns minibatches into optimizer steps, each in two halves so that ``target_kl`` can stop in between."""
 
-    :cvar min_batch_size: smallest ragged last minibatch that the engine wants to see when it normalises advantages
-    """
+    def begin(self, rollout_buffer: Any) -> None:
+        """Get ready for one update.
 
-    min_batch_size: ClassVar[int]
+        :param rollout_buffer: full; ours, or any class with the interface of SB3's
+        """
+        ...
 
-    def evaluate(self, minibatch: Minibatch, settings: UpdateSettings) -> LossTerms:
-        """Score the minibatch under the current policy.
+    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
+        """One epoch over the rollout, in fresh random order.
+
+        :param batch_size: transitions per minibatch
+        :return: minibatches in the form that ``evaluate`` reads
+        """
+        ...
+
+    def prepared(self, minibatch: Minibatch) -> Minibatch:
+        """Bring a minibatch of tensors, as rollout buffers serve it, into the form that ``evaluate`` reads.
 
         :param minibatch: B transitions
-        :param settings: of this update
-        :return: the loss, with its graph, and detached terms for the log
+        :return: the same transitions
         """
         ...
 
-    def step(self, loss: th.Tensor, settings: UpdateSettings) -> None:
-        """Descend along the gradient of the loss that ``evaluate`` returned last.
+    def evaluate(self, minibatch: Minibatch, settings: UpdateSettings) -> LossTerms:
+        """Score a minibatch under the current policy.
 
-        :param loss: scalar with a graph
+        :param minibatch: from ``minibatches`` or ``prepared``
+        :param settings: of this update
+        :return: terms for the log, without graphs
+        """
+        ...
+
+    def step(self, settings: UpdateSettings) -> None:
+        """Descend along the gradient of the minibatch evaluated last.
+
         :param settings: of this update
         """
         ...
 
-
-class AutoEngine(ReferenceEngine):
-    """The engine that may be faster than SB3, and mends what bitwise equality forbids to mend.
-
-    It differs from the reference in one place: a last minibatch of a single sample, whose advantage cannot be
-    normalised, joins the one before it.
-    """
-
-    min_batch_size: ClassVar[int] = 2
-
-
-def select_engine(name: str, policy: ActorCriticPolicy) -> UpdateEngine:
-    """The engine that serves a policy.
-
-    :param name: "auto" or "reference"
-    :param policy: whose parameters are to be updated
-    :return: a fresh engine, bound to the policy
-    """
-    return ReferenceEngine(policy) if name == "reference" else AutoEngine(policy)
+    def finish(self) -> None:
+        """End the update: release graphs, leave the optimizer's state complete."""
+        ...

@@ -5,7 +5,9 @@ Owns the order of operations of one minibatch; must not know epochs, schedules o
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch as th
 from gymnasium import spaces
@@ -13,6 +15,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch.core import diagnostics, losses
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
+from sb3_ppo_from_scratch.networks.graphs import release_graphs
 
 
 class ReferenceEngine:
@@ -21,10 +24,24 @@ class ReferenceEngine:
     :param policy: any SB3 actor-critic policy, overridden methods included
     """
 
-    min_batch_size: ClassVar[int] = 1
-
     def __init__(self, policy: ActorCriticPolicy) -> None:
         self._policy = policy
+        self._rollout_buffer: Any = None
+        self._loss: th.Tensor | None = None
+
+    def begin(self, rollout_buffer: Any) -> None:
+        """See ``UpdateEngine``."""
+        self._policy.set_training_mode(True)
+        self._rollout_buffer = rollout_buffer
+
+    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
+        """See ``UpdateEngine``: the buffer's own minibatches."""
+        minibatches: Iterator[Minibatch] = self._rollout_buffer.get(batch_size)
+        return minibatches
+
+    def prepared(self, minibatch: Minibatch) -> Minibatch:
+        """See ``UpdateEngine``: nothing to prepare."""
+        return minibatch
 
     def evaluate(self, minibatch: Minibatch, settings: UpdateSettings) -> LossTerms:
         """Score the minibatch under the current policy.
@@ -34,7 +51,7 @@ class ReferenceEngine:
 
         :param minibatch: B transitions
         :param settings: of this update
-        :return: the loss, with its graph, and detached terms for the log
+        :return: terms for the log, detached
         """
         actions = minibatch.actions
         if isinstance(self._policy.action_space, spaces.Discrete):
@@ -54,8 +71,9 @@ class ReferenceEngine:
         with th.no_grad():
             approx_kl = diagnostics.approx_kl(log_ratio)
             clip_fraction = diagnostics.clip_fraction(ratio, settings.clip_range)
+        self._loss = losses.total_loss(policy_loss, value_loss, entropy_loss, settings.vf_coef, settings.ent_coef)
         return LossTerms(
-            loss=losses.total_loss(policy_loss, value_loss, entropy_loss, settings.vf_coef, settings.ent_coef),
+            loss=self._loss.detach(),
             policy_loss=policy_loss.detach(),
             value_loss=value_loss.detach(),
             entropy_loss=entropy_loss.detach(),
@@ -63,13 +81,35 @@ class ReferenceEngine:
             clip_fraction=clip_fraction,
         )
 
-    def step(self, loss: th.Tensor, settings: UpdateSettings) -> None:
+    def step(self, settings: UpdateSettings) -> None:
         """Back-propagate, clip the joint gradient norm, step the policy's own optimizer.
 
-        :param loss: scalar with a graph
         :param settings: of this update
         """
+        assert self._loss is not None
         self._policy.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        self._loss.backward()  # type: ignore[no-untyped-call]
         th.nn.utils.clip_grad_norm_(self._policy.parameters(), settings.max_grad_norm)
         self._policy.optimizer.step()
+
+    def finish(self) -> None:
+        """See ``UpdateEngine``."""
+        release_graphs(self._policy)
+        self._rollout_buffer, self._loss = None, None
+
+
+class IsolatedEngine(ReferenceEngine):
+    """The reference engine for policies that have no counterpart, apart from everybody else's random draws.
+
+    :param policy: any SB3 actor-critic policy
+    :param randomness: a context in which the policy draws (dropout, for instance)
+    """
+
+    def __init__(self, policy: ActorCriticPolicy, randomness: AbstractContextManager[None]) -> None:
+        super().__init__(policy)
+        self._randomness = randomness
+
+    def evaluate(self, minibatch: Minibatch, settings: UpdateSettings) -> LossTerms:
+        """See ``ReferenceEngine``."""
+        with self._randomness:
+            return super().evaluate(minibatch, settings)

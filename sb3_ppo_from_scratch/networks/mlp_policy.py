@@ -1,0 +1,128 @@
+"""An SB3 policy of two perceptrons, run in NumPy on the policy's own parameters.
+
+Owns the pair of chains (actor, critic) and their features; must not know losses, rollouts or optimizers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.distributions import DiagGaussianDistribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.preprocessing import is_image_space
+
+from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
+from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
+from sb3_ppo_from_scratch.networks.mlp import FloatArray, Layer, backward, forward, layers_of
+from sb3_ppo_from_scratch.networks.observations import as_tensors
+
+
+class MlpPolicy:
+    """Actor and critic as chains of dense layers.
+
+    :param policy: recognised, on the CPU, with features that are the flattened observation
+    :param family: of its actions
+    :ivar log_std: [D] view of the policy's parameter, or None
+    """
+
+    def __init__(self, policy: ActorCriticPolicy, family: ActionFamily) -> None:
+        self.policy = policy
+        self.family = family
+        self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
+        self.optimizer = FlatAdam(policy.optimizer, self.parameters)
+        actor = [*policy.mlp_extractor.policy_net, policy.action_net]
+        critic = [*policy.mlp_extractor.value_net, policy.value_net]
+        self._actor = layers_of(actor, self._arrays_of)
+        self._critic = layers_of(critic, self._arrays_of)
+        self.log_std: FloatArray | None = None
+        self._log_std_gradient: FloatArray | None = None
+        if isinstance(policy.action_dist, DiagGaussianDistribution):
+            self.log_std, self._log_std_gradient = self._arrays_of(policy.log_std)
+        space = policy.observation_space
+        self._observation_is_feature = isinstance(space, spaces.Box) and not is_image_space(space)
+        self._memory: tuple[list[FloatArray], list[FloatArray]] | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every layer has a counterpart."""
+        return self._actor is not None and self._critic is not None
+
+    def _arrays_of(self, parameter: th.Tensor) -> tuple[FloatArray, FloatArray]:
+        assert parameter.grad is not None
+        return parameter.detach().numpy(), parameter.grad.numpy()
+
+    def bind(self) -> None:
+        """Make sure that the chains still look at the policy's parameters."""
+        self.parameters.bind()
+
+    def features(self, observations: Any) -> FloatArray:
+        """What the first layers read.
+
+        :param observations: [B, *obs_shape], or a dict of such arrays
+        :return: [B, F] float32
+        """
+        if self._observation_is_feature:
+            return np.asarray(observations, dtype=np.float32).reshape(len(observations), -1)
+        with th.no_grad():
+            tensors = as_tensors(observations, self.policy.device)
+            features = self.policy.extract_features(tensors, self.policy.pi_features_extractor)
+        assert isinstance(features, th.Tensor)
+        array: FloatArray = features.numpy()
+        return array
+
+    def forward(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Logits or means, and values; what ``backward`` needs is remembered until the next call.
+
+        :param features: [B, F]
+        :return: [B, K] and [B]
+        """
+        actor, critic = forward(self._chain(self._actor), features), forward(self._chain(self._critic), features)
+        self._memory = (actor, critic)
+        return actor[-1], critic[-1][:, 0]
+
+    def backward(self, output_gradient: FloatArray, value_gradient: FloatArray, log_std_gradient: Any) -> None:
+        """Fill the gradients of all parameters.
+
+        :param output_gradient: [B, K]
+        :param value_gradient: [B]
+        :param log_std_gradient: [D], or None
+        """
+        assert self._memory is not None
+        actor, critic = self._memory
+        backward(self._chain(self._actor), actor, output_gradient)
+        backward(self._chain(self._critic), critic, value_gradient[:, None])
+        if self._log_std_gradient is not None:
+            self._log_std_gradient[:] = log_std_gradient
+
+    def loaded(self, rollout: PackedRollout) -> PackedRollout:
+        """See ``Counterpart``."""
+        return rollout._replace(observations=self.features(rollout.observations))
+
+    def indices(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """See ``Counterpart``."""
+        return order
+
+    def drawn(self, rollout: PackedRollout, indices: npt.NDArray[np.int64]) -> Minibatch:
+        """See ``Counterpart``."""
+        scalars = rollout.scalars.take(indices, axis=1)
+        return Minibatch(rollout.observations.take(indices, axis=0), rollout.actions.take(indices, axis=0), *scalars)
+
+    def prepared(self, minibatch: Minibatch) -> Minibatch:
+        """See ``Counterpart``."""
+        observations = minibatch.observations
+        arrays = (
+            {key: value.numpy() for key, value in observations.items()}
+            if isinstance(observations, dict)
+            else observations.numpy()
+        )
+        return Minibatch(self.features(arrays), *(column.numpy() for column in minibatch[1:]))
+
+    @staticmethod
+    def _chain(layers: list[Layer] | None) -> list[Layer]:
+        assert layers is not None
+        return layers

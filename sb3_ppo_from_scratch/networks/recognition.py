@@ -1,0 +1,104 @@
+"""Which policies have a hand-written counterpart, and why another one does not.
+
+Owns the inspection of SB3 policies; must not compute with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch as th
+from stable_baselines3.common import distributions as stock
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from torch import nn
+
+from sb3_ppo_from_scratch.core.families import (
+    ActionFamily,
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    MultiCategorical,
+)
+
+_METHODS = (
+    "forward",
+    "evaluate_actions",
+    "predict_values",
+    "get_distribution",
+    "extract_features",
+    "_get_action_dist_from_latent",
+    "__call__",
+)
+
+
+class Recognition(NamedTuple):
+    """What is known of a policy.
+
+    :param family: of its actions; None if the policy must be used through its public methods
+    :param reason: why, in words for the user
+    """
+
+    family: ActionFamily | None
+    reason: str
+
+
+def recognise(policy: ActorCriticPolicy) -> Recognition:
+    """Tell whether a policy computes what SB3's own policies compute.
+
+    :param policy: any actor-critic policy
+    :return: its action family, or None and the reason
+    """
+    for name in _METHODS:
+        if getattr(type(policy), name) is not getattr(ActorCriticPolicy, name) or name in vars(policy):
+            return Recognition(None, f"{type(policy).__name__} overrides {name}")
+    if any(_has_hooks(module) for module in policy.modules()):
+        return Recognition(None, "a module of the policy has hooks")
+    if type(policy.mlp_extractor) is not MlpExtractor:
+        return Recognition(None, f"its mlp_extractor is a {type(policy.mlp_extractor).__name__}")
+    if type(policy.action_net) is not nn.Linear or type(policy.value_net) is not nn.Linear:
+        return Recognition(None, "its heads are not linear layers")
+    if (reason := _unusual_parameters(policy)) is not None:
+        return Recognition(None, reason)
+    family = _family_of(policy.action_dist)
+    if family is None:
+        return Recognition(None, f"its actions follow a {type(policy.action_dist).__name__}")
+    return Recognition(family, f"{type(policy).__name__} computes what SB3's own policies compute")
+
+
+def flattens_observations(policy: ActorCriticPolicy) -> bool:
+    """Tell whether the features are the observation itself, flattened.
+
+    :param policy: recognised
+    """
+    extractors = (policy.features_extractor, policy.pi_features_extractor, policy.vf_features_extractor)
+    return all(type(extractor) is FlattenExtractor for extractor in extractors)
+
+
+def _family_of(distribution: Any) -> ActionFamily | None:
+    if type(distribution) is stock.CategoricalDistribution:
+        return Categorical()
+    if type(distribution) is stock.MultiCategoricalDistribution:
+        return MultiCategorical([int(n) for n in distribution.action_dims])
+    if type(distribution) is stock.BernoulliDistribution:
+        return Bernoulli()
+    if type(distribution) is stock.DiagGaussianDistribution:
+        return DiagonalGaussian()
+    return None
+
+
+def _unusual_parameters(policy: ActorCriticPolicy) -> str | None:
+    parameters = list(policy.parameters())
+    groups = policy.optimizer.param_groups
+    if len(groups) != 1 or {id(p) for p in groups[0]["params"]} != {id(p) for p in parameters}:
+        return "its optimizer does not hold all parameters in one group"
+    if not all(p.requires_grad and p.dtype == th.float32 for p in parameters):
+        return "some parameters are frozen or not float32"
+    return None
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return any(
+        getattr(module, name)
+        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    )

@@ -1,0 +1,137 @@
+"""An SB3 policy with any features extractor, run by torch without distribution objects.
+
+Owns the forward pass up to logits (or means) and values, and the way gradients enter there; must not know losses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
+from stable_baselines3.common.torch_layers import NatureCNN
+
+from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
+from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
+from sb3_ppo_from_scratch.networks.nature_cnn import is_rearrangeable, nature_features, space_to_depth
+from sb3_ppo_from_scratch.networks.observations import as_tensors, rows_of
+
+
+class TorchPolicy:
+    """Actor and critic as torch modules; the gradient of the loss enters at their outputs.
+
+    :param policy: recognised
+    :param family: of its actions
+    :param dtype: of the features extractor and the hidden layers; heads always compute in float32
+    :ivar log_std: [D], the policy's parameter detached, or None
+    """
+
+    def __init__(self, policy: ActorCriticPolicy, family: ActionFamily, dtype: th.dtype = th.float32) -> None:
+        self.policy = policy
+        self.family = family
+        self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
+        self.optimizer = FlatAdam(policy.optimizer, self.parameters)
+        self._dtype = dtype
+        space = policy.observation_space
+        self._rearranged = (
+            policy.share_features_extractor
+            and isinstance(space, spaces.Box)
+            and is_rearrangeable(policy.features_extractor, space.shape)
+        )
+        is_scaled = policy.normalize_images and is_image_space(space)
+        self._scale = 1.0 / 255.0 if is_scaled else 1.0
+        self._heads: tuple[th.Tensor, th.Tensor] | None = None
+
+    @property
+    def log_std(self) -> th.Tensor | None:
+        """[D], the policy's own parameter without a graph, or None."""
+        log_std = getattr(self.policy, "log_std", None)
+        return None if log_std is None else log_std.detach()
+
+    def bind(self) -> None:
+        """Make sure that the flat vector is still what the policy's parameters look at."""
+        self.parameters.bind()
+
+    def features(self, observations: Any) -> Any:
+        """Observations on the device, rearranged but not yet widened to floats.
+
+        :param observations: [B, *obs_shape] array or tensor, or a dict of such
+        :return: a tensor with B rows, or a dict of such tensors
+        """
+        tensors = as_tensors(observations, self.policy.device)
+        return space_to_depth(tensors) if self._rearranged else tensors
+
+    def forward(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
+        """Logits or means, and values; where gradients are enabled, the graph is kept for ``backward``.
+
+        :param features: B rows, from ``features``
+        :return: [B, K] and [B], detached, float32
+        """
+        policy = self.policy
+        pi_features, vf_features = self._extracted(features)
+        latent_pi = self._hidden(policy.mlp_extractor.policy_net, pi_features)
+        latent_vf = self._hidden(policy.mlp_extractor.value_net, vf_features)
+        outputs, values = policy.action_net(latent_pi.float()), policy.value_net(latent_vf.float())[:, 0]
+        self._heads = (outputs, values)
+        return outputs.detach(), values.detach()
+
+    def backward(self, output_gradient: th.Tensor, value_gradient: th.Tensor, log_std_gradient: Any) -> None:
+        """Fill the gradients of all parameters, and let go of the graph.
+
+        :param output_gradient: [B, K]
+        :param value_gradient: [B]
+        :param log_std_gradient: [D], or None
+        """
+        assert self._heads is not None
+        self.parameters.gradients.zero_()
+        th.autograd.backward(self._heads, (output_gradient, value_gradient))
+        if log_std_gradient is not None:
+            self.policy.log_std.grad.copy_(log_std_gradient)  # type: ignore[union-attr]
+        self._heads = None
+
+    def loaded(self, rollout: PackedRollout) -> PackedRollout:
+        """See ``Counterpart``: one transfer a rollout, images still in their own dtype."""
+        device = self.policy.device
+        return PackedRollout(
+            self.features(rollout.observations),
+            th.as_tensor(rollout.actions, device=device),
+            th.as_tensor(rollout.scalars, device=device),
+        )
+
+    def indices(self, order: npt.NDArray[np.int64]) -> th.Tensor:
+        """See ``Counterpart``: one transfer an epoch."""
+        return th.as_tensor(order, device=self.policy.device)
+
+    def drawn(self, rollout: PackedRollout, indices: th.Tensor) -> Minibatch:
+        """See ``Counterpart``."""
+        return Minibatch(
+            rows_of(rollout.observations, indices),
+            rollout.actions.index_select(0, indices),
+            *rollout.scalars.index_select(1, indices),
+        )
+
+    def prepared(self, minibatch: Minibatch) -> Minibatch:
+        """See ``Counterpart``."""
+        return minibatch._replace(observations=self.features(minibatch.observations))
+
+    def _extracted(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
+        policy = self.policy
+        if self._rearranged:
+            assert isinstance(policy.features_extractor, NatureCNN)
+            extracted = nature_features(policy.features_extractor, features, self._scale, self._dtype)
+            return extracted, extracted
+        observations = preprocess_obs(features, policy.observation_space, normalize_images=policy.normalize_images)
+        with th.autocast(policy.device.type, self._dtype, enabled=self._dtype != th.float32):
+            pi_features = policy.pi_features_extractor(observations)
+            shared = policy.share_features_extractor
+            return pi_features, pi_features if shared else policy.vf_features_extractor(observations)
+
+    def _hidden(self, layers: th.nn.Sequential, features: th.Tensor) -> th.Tensor:
+        with th.autocast(features.device.type, self._dtype, enabled=self._dtype != th.float32):
+            hidden: th.Tensor = layers(features)
+        return hidden
