@@ -16,6 +16,11 @@ from stable_baselines3.common.utils import FloatSchedule
 
 Schedule = Callable[[float], float]
 
+
+class InvalidArgumentError(ValueError, AssertionError):
+    """A value out of range. SB3 asserts some of these, so that code written for it may expect an AssertionError."""
+
+
 _SCHEDULED = ("learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef")
 
 
@@ -26,11 +31,11 @@ def schedule_value(name: str, schedule: float | Schedule, progress_remaining: fl
     :param schedule: a number, or a function of the progress remaining
     :param progress_remaining: in [0, 1], 1 at the start of training
     :return: a finite number ≥ 0
-    :raises ValueError: if the schedule returns anything else (a negative learning rate would climb the loss)
+    :raises InvalidArgumentError: if the schedule returns anything else (a negative learning rate would climb the loss)
     """
     value = FloatSchedule(schedule)(progress_remaining)
     if not value >= 0 or math.isinf(value):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"The schedule {name} returned {value} at progress_remaining={progress_remaining}; it must return a finite "
             "number that is not negative for every progress from 1 (start) to 0 (end)."
         )
@@ -43,7 +48,7 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
     :param hyperparameters: every hyperparameter of PPO by its argument name
     :param engines: the valid names of ``engine``
     :raises TypeError: if a value has the wrong type (a number written as text, a fractional step count)
-    :raises ValueError: if a value is out of range
+    :raises InvalidArgumentError: if a value is out of range
     """
     values = hyperparameters
     for name in ("n_steps", "batch_size", "n_epochs"):
@@ -51,7 +56,7 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
     for name in ("gamma", "gae_lambda"):
         _check_number(name, values[name])
         if not 0 <= values[name] <= 1:
-            raise ValueError(f"{name}={values[name]} must lie in [0, 1].")
+            raise InvalidArgumentError(f"{name}={values[name]} must lie in [0, 1].")
     for name in _SCHEDULED:
         optional = name == "clip_range_vf"
         if not callable(values[name]) and not (optional and values[name] is None):
@@ -60,25 +65,25 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
     if values["target_kl"] is not None:
         _check_number("target_kl", values["target_kl"], positive=True)
     if not isinstance(values["sde_sample_freq"], Integral) or values["sde_sample_freq"] < -1:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"sde_sample_freq={values['sde_sample_freq']!r} must be -1 (once a rollout) or a whole number of steps."
         )
     if values["normalize_advantage"] and values["batch_size"] < 2:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"batch_size={values['batch_size']} leaves one advantage per minibatch, which cannot be normalised; "
             "use batch_size >= 2 or normalize_advantage=False."
         )
     if values["engine"] not in tuple(engines):
-        raise ValueError(f"engine={values['engine']!r} is unknown; choose one of {', '.join(map(repr, engines))}.")
+        raise InvalidArgumentError(f"engine={values['engine']!r} is unknown; choose one of {', '.join(map(repr, engines))}.")
 
 
 def check_rollout_size(n_steps: int, n_envs: int, normalize_advantage: bool) -> None:
     """Refuse a rollout whose advantages cannot be normalised.
 
-    :raises ValueError: if the whole rollout is a single transition
+    :raises InvalidArgumentError: if the whole rollout is a single transition
     """
     if normalize_advantage and n_steps * n_envs < 2:
-        raise ValueError(
+        raise InvalidArgumentError(
             f"n_steps={n_steps} with {n_envs} environment collects one transition, whose advantage cannot be "
             "normalised; raise n_steps, use more environments, or pass normalize_advantage=False."
         )
@@ -108,21 +113,21 @@ def ragged_minibatch_warning(rollout_size: int, batch_size: int, lone_sample_unn
 def check_observation_space(space: spaces.Space[Any]) -> None:
     """Refuse observation spaces that no SB3 policy can read.
 
-    :raises ValueError: naming the space and the remedy
+    :raises InvalidArgumentError: naming the space and the remedy
     """
     if isinstance(space, spaces.Dict):
         for key, subspace in space.spaces.items():
             if isinstance(subspace, (spaces.Dict, spaces.Tuple)):
-                raise ValueError(
+                raise InvalidArgumentError(
                     f"The observation space nests {subspace} under {key!r}; flatten it with "
                     "gymnasium.wrappers.FlattenObservation or give each part its own key."
                 )
             check_observation_space(subspace)
         return
     if isinstance(space, spaces.Box) and space.shape == ():
-        raise ValueError(f"The observation space {space} has no axis; reshape the observation to (1,).")
+        raise InvalidArgumentError(f"The observation space {space} has no axis; reshape the observation to (1,).")
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"The observation space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary or a Dict "
             "of these (gymnasium.wrappers.FlattenObservation turns most others into a Box)."
         )
@@ -134,20 +139,22 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
 
     :param space: of one environment
     :param squashed: whether the policy squashes its actions with tanh
-    :raises ValueError: naming the space and the remedy
+    :raises InvalidArgumentError: naming the space and the remedy
     """
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise ValueError(f"The action space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary.")
+        raise InvalidArgumentError(
+            f"The action space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary."
+        )
     if isinstance(space, spaces.MultiBinary) and len(space.shape) != 1:
-        raise ValueError(f"The action space {space} has several axes; flatten it to one.")
+        raise InvalidArgumentError(f"The action space {space} has several axes; flatten it to one.")
     if isinstance(space, spaces.Box):
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"The action space {space} must have finite bounds; wrap the environment with "
                 "gymnasium.wrappers.RescaleAction or clip its space."
             )
         if squashed and np.any(space.high - space.low < 0):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"The bounds of {space} are further apart than {space.dtype} can count, so that squashed actions "
                 "cannot be scaled to them; use a wider dtype or squash_output=False."
             )
@@ -156,9 +163,9 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
 
 def _check_discrete(role: str, space: spaces.Space[Any]) -> None:
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim != 1:
-        raise ValueError(f"The {role} space {space} has {space.nvec.ndim} axes; flatten it to one.")
+        raise InvalidArgumentError(f"The {role} space {space} has {space.nvec.ndim} axes; flatten it to one.")
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"The {role} space {space} does not start at 0; shift it with gymnasium.wrappers.Transform"
             f"{role.capitalize()}, since policies count from 0."
         )
@@ -168,7 +175,7 @@ def _check_count(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}; pass int({value!r}).")
     if value < 1:
-        raise ValueError(f"{name}={value} must be at least 1.")
+        raise InvalidArgumentError(f"{name}={value} must be at least 1.")
 
 
 def _check_number(
@@ -180,6 +187,6 @@ def _check_number(
         raise TypeError(f"{name}={value!r} must be {kind}, not {type(value).__name__}{remedy}.")
     number = float(value)
     if math.isnan(number) or (finite and math.isinf(number)):
-        raise ValueError(f"{name}={value} must be finite.")
+        raise InvalidArgumentError(f"{name}={value} must be finite.")
     if number < 0 or (positive and number == 0):
-        raise ValueError(f"{name}={value} must be {'greater than' if positive else 'at least'} 0.")
+        raise InvalidArgumentError(f"{name}={value} must be {'greater than' if positive else 'at least'} 0.")

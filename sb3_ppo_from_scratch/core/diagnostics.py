@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch as th
+
+from sb3_ppo_from_scratch.core.arrays import Array, namespace
 
 
-def approx_kl(log_ratio: th.Tensor) -> th.Tensor:
+def approx_kl(log_ratio: Array) -> Array:
     """The k3 estimate of KL(π_old ‖ π): mean[(r − 1) − log r], never negative.
 
     Source: Schulman 2020, "Approximating KL Divergence" (joschu.net/blog/kl-approx.html). Matches ``train/approx_kl``
@@ -21,10 +22,10 @@ def approx_kl(log_ratio: th.Tensor) -> th.Tensor:
     :param log_ratio: [B], log π(a|s) − log π_old(a|s), actions drawn from π_old
     :return: scalar in nats
     """
-    return th.mean((th.exp(log_ratio) - 1) - log_ratio)
+    return ((namespace(log_ratio).exp(log_ratio) - 1) - log_ratio).mean()
 
 
-def approx_kl_k1(log_ratio: th.Tensor) -> th.Tensor:
+def approx_kl_k1(log_ratio: Array) -> Array:
     """The k1 estimate of KL(π_old ‖ π): mean[−log r], unbiased but able to come out negative.
 
     Source: Schulman 2020, "Approximating KL Divergence" (joschu.net/blog/kl-approx.html). SB3 does not log it.
@@ -32,10 +33,10 @@ def approx_kl_k1(log_ratio: th.Tensor) -> th.Tensor:
     :param log_ratio: [B]
     :return: scalar in nats
     """
-    return th.mean(-log_ratio)
+    return (-log_ratio).mean()
 
 
-def clip_fraction(ratio: th.Tensor, clip_range: float) -> th.Tensor:
+def clip_fraction(ratio: Array, clip_range: float) -> Array:
     """Share of samples whose ratio lies outside [1 − ε, 1 + ε].
 
     Source: OpenAI baselines' ppo2. Matches ``train/clip_fraction`` of SB3 2.9 bit for bit.
@@ -44,7 +45,7 @@ def clip_fraction(ratio: th.Tensor, clip_range: float) -> th.Tensor:
     :param clip_range: ε > 0
     :return: scalar in [0, 1]
     """
-    return th.mean((th.abs(ratio - 1) > clip_range).float())
+    return ((abs(ratio - 1) > clip_range) * 1.0).mean()
 
 
 def explained_variance(predictions: npt.NDArray[np.floating], targets: npt.NDArray[np.floating]) -> float:

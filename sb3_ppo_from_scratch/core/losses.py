@@ -1,15 +1,16 @@
 """The objective of PPO and its relatives, as losses to be minimised, with the slopes worked out by hand.
 
-Owns formulas on [B] tensors; must not know policies, optimizers or rollouts.
+Owns formulas on [B] arrays of NumPy or torch; must not know policies, optimizers or rollouts.
 """
 
 from __future__ import annotations
 
 import torch as th
-from torch.nn import functional
+
+from sb3_ppo_from_scratch.core.arrays import Array, mean_squared_error, namespace, unbiased_std
 
 
-def normalized_advantages(advantages: th.Tensor) -> th.Tensor:
+def normalized_advantages(advantages: Array) -> Array:
     """(Â − mean Â) / (std Â + 10⁻⁸), with the unbiased standard deviation of the minibatch.
 
     Source: Huang et al. 2022, "The 37 Implementation Details of PPO", detail 7. Matches SB3 2.9 bit for bit,
@@ -20,7 +21,7 @@ def normalized_advantages(advantages: th.Tensor) -> th.Tensor:
     """
     if len(advantages) < 2:
         return advantages
-    return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    return (advantages - advantages.mean()) / (unbiased_std(advantages) + 1e-8)
 
 
 def policy_gradient_loss(log_prob: th.Tensor, advantages: th.Tensor) -> th.Tensor:
@@ -61,7 +62,7 @@ def kl_penalised_surrogate_loss(ratio: th.Tensor, advantages: th.Tensor, kl: th.
     return surrogate_loss(ratio, advantages) + kl_coef * kl.mean()
 
 
-def clipped_surrogate_loss(ratio: th.Tensor, advantages: th.Tensor, clip_range: float) -> th.Tensor:
+def clipped_surrogate_loss(ratio: Array, advantages: Array, clip_range: float) -> Array:
     """−L^CLIP = −mean[min(r·Â, clip(r, 1 − ε, 1 + ε)·Â)].
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 7. Matches SB3 2.9 bit for bit.
@@ -72,11 +73,12 @@ def clipped_surrogate_loss(ratio: th.Tensor, advantages: th.Tensor, clip_range: 
     :return: scalar
     """
     unclipped = advantages * ratio
-    clipped = advantages * th.clamp(ratio, 1 - clip_range, 1 + clip_range)
-    return -th.min(unclipped, clipped).mean()
+    xp = namespace(ratio)
+    clipped = advantages * xp.clip(ratio, 1 - clip_range, 1 + clip_range)
+    return -xp.minimum(unclipped, clipped).mean()
 
 
-def clipped_surrogate_slope(ratio: th.Tensor, advantages: th.Tensor, clip_range: float) -> th.Tensor:
+def clipped_surrogate_slope(ratio: Array, advantages: Array, clip_range: float) -> Array:
     """∂L^CLIP/∂r of each sample: Â where the unclipped term is the smaller, 0 where the clip holds.
 
     The clip holds only once the ratio has passed the boundary that the advantage pulls it towards: r > 1 + ε with
@@ -93,10 +95,10 @@ def clipped_surrogate_slope(ratio: th.Tensor, advantages: th.Tensor, clip_range:
     """
     held_above = (advantages > 0) & (ratio > 1 + clip_range)
     held_below = (advantages < 0) & (ratio < 1 - clip_range)
-    return th.where(held_above | held_below, th.zeros_like(advantages), advantages)
+    return advantages * ~(held_above | held_below)
 
 
-def value_loss(values: th.Tensor, old_values: th.Tensor, returns: th.Tensor, clip_range_vf: float | None) -> th.Tensor:
+def value_loss(values: Array, old_values: Array, returns: Array, clip_range_vf: float | None) -> Array:
     """mean[(R − V)²], or with clipping mean[(R − V_old − clip(V − V_old, −ε_v, ε_v))²].
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), the squared error of eq. 9, without a factor ½. Matches SB3 2.9
@@ -109,8 +111,28 @@ def value_loss(values: th.Tensor, old_values: th.Tensor, returns: th.Tensor, cli
     :return: scalar
     """
     if clip_range_vf is not None:
-        values = old_values + th.clamp(values - old_values, -clip_range_vf, clip_range_vf)
-    return functional.mse_loss(returns, values)
+        values = old_values + namespace(values).clip(values - old_values, -clip_range_vf, clip_range_vf)
+    return mean_squared_error(returns, values)
+
+
+def value_loss_slope(values: Array, old_values: Array, returns: Array, clip_range_vf: float | None) -> Array:
+    """∂/∂V of each sample's squared error: −2(R − V); with clipping 0 once |V − V_old| > ε_v.
+
+    Multiply by 1/B for the gradient of the mean. On the boundary itself the slope is the unclipped one, as automatic
+    differentiation of ``value_loss`` has it.
+
+    Source: ``value_loss``, differentiated.
+
+    :param values: [B], V(s) now
+    :param old_values: [B], V(s) at collection
+    :param returns: [B], R
+    :param clip_range_vf: ε_v > 0, or None for no clipping
+    :return: [B]
+    """
+    if clip_range_vf is None:
+        return 2 * (values - returns)
+    change = values - old_values
+    return 2 * (values - returns) * (abs(change) <= clip_range_vf)
 
 
 def entropy_loss(entropy: th.Tensor | None, log_prob: th.Tensor) -> th.Tensor:
@@ -127,9 +149,7 @@ def entropy_loss(entropy: th.Tensor | None, log_prob: th.Tensor) -> th.Tensor:
     return -th.mean(entropy)
 
 
-def total_loss(
-    policy_loss: th.Tensor, value_loss: th.Tensor, entropy_loss: th.Tensor, vf_coef: float, ent_coef: float
-) -> th.Tensor:
+def total_loss(policy_loss: Array, value_loss: Array, entropy_loss: Array, vf_coef: float, ent_coef: float) -> Array:
     """−(L^CLIP − c₁·L^VF + c₂·S), the objective of PPO with the sign turned for gradient descent.
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 9. Matches SB3 2.9 bit for bit.

@@ -1,0 +1,58 @@
+"""The few names under which NumPy and torch offer the same function, so that a formula is written once.
+
+Owns that choice; must not contain formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch as th
+from torch.nn import functional
+
+Array: TypeAlias = Any  # np.ndarray or th.Tensor, never mixed within one call
+
+
+def namespace(array: Array) -> Any:
+    """The module whose functions take this array.
+
+    :param array: a NumPy array or a torch tensor
+    :return: ``numpy`` or ``torch``
+    """
+    return th if isinstance(array, th.Tensor) else np
+
+
+def onehot(indices: Array, like: Array) -> Array:
+    """1 at each row's index, 0 elsewhere.
+
+    :param indices: [B] whole numbers of any dtype, in [0, K)
+    :param like: [B, K], gives the shape, dtype and device
+    :return: [B, K]
+    """
+    if isinstance(like, th.Tensor):
+        return th.zeros_like(like).scatter_(-1, indices.long()[:, None], 1.0)
+    columns = np.arange(like.shape[-1], dtype=like.dtype)
+    return (indices[:, None] == columns).astype(like.dtype)
+
+
+def unbiased_std(array: Array) -> Array:
+    """Standard deviation with N − 1 in the denominator.
+
+    :param array: [N], N ≥ 2
+    :return: scalar
+    """
+    return array.std() if isinstance(array, th.Tensor) else array.std(ddof=1)
+
+
+def mean_squared_error(array: Array, other: Array) -> Array:
+    """Mean of the squared differences.
+
+    :param array: [N]
+    :param other: [N]
+    :return: scalar
+    """
+    if isinstance(array, th.Tensor):
+        return functional.mse_loss(array, other)
+    difference = array - other
+    return difference @ difference / len(difference)
