@@ -60,7 +60,7 @@ class ZooFinder(MetaPathFinder):
         if fullname != PACKAGE:
             return None
         for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
+            if isinstance(finder, ZooFinder) or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
