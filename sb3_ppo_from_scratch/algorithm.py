@@ -27,7 +27,7 @@ from sb3_ppo_from_scratch.core.records import UpdateReport, UpdateSettings
 from sb3_ppo_from_scratch.engines import ENGINES, build_engine
 from sb3_ppo_from_scratch.interoperability import rollout_buffer_class as interoperable_buffer_class
 from sb3_ppo_from_scratch.networks.graphs import release_graphs
-from sb3_ppo_from_scratch.rollout.actions import in_environment_dtype
+from sb3_ppo_from_scratch.rollout.actions import in_environment_dtype, stored_action_space
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
 from sb3_ppo_from_scratch.rollout.collector import collect_rollout
 from sb3_ppo_from_scratch.rollout.minibatches import environment_major
@@ -35,6 +35,7 @@ from sb3_ppo_from_scratch.settings import (
     as_schedule,
     check_action_space,
     check_hyperparameters,
+    check_learn_arguments,
     check_observation_space,
     check_rollout_size,
     ragged_minibatch_warning,
@@ -171,8 +172,17 @@ class PPO(OnPolicyAlgorithm):
         if _init_setup_model:
             self._setup_model()
 
+    @staticmethod
+    def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        check_observation_space(env.observation_space)
+        check_action_space(env.action_space, squashed=False)
+        return OnPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+
     def _setup_model(self) -> None:
         self._check()
+        check_observation_space(self.observation_space)
+        check_action_space(self.action_space, squashed=bool(self.policy_kwargs.get("squash_output", False)))
+        schedule_value("learning_rate", self.learning_rate, 1.0)
         self._warn_about_ragged_minibatches()
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
@@ -189,8 +199,6 @@ class PPO(OnPolicyAlgorithm):
 
     def _check(self) -> None:
         check_hyperparameters({name: getattr(self, name) for name in _HYPERPARAMETERS}, ENGINES)
-        check_observation_space(self.observation_space)
-        check_action_space(self.action_space, squashed=bool(self.policy_kwargs.get("squash_output", False)))
         check_rollout_size(self.n_steps, self.n_envs, self.normalize_advantage)
 
     def _warn_about_ragged_minibatches(self) -> None:
@@ -204,7 +212,7 @@ class PPO(OnPolicyAlgorithm):
         return interoperable_buffer_class(self.rollout_buffer_class)(
             self.n_steps,
             self.observation_space,
-            self.action_space,
+            stored_action_space(self.action_space),
             device=self.device,
             gamma=self.gamma,
             gae_lambda=self.gae_lambda,
@@ -214,7 +222,8 @@ class PPO(OnPolicyAlgorithm):
 
     def _min_batch_size(self) -> int:
         # SB3 puts a last minibatch of one sample into the loss with its advantage unnormalised.
-        return 2 if self.normalize_advantage and self.engine != "reference" else 1
+        cuts_itself = issubclass(interoperable_buffer_class(self.rollout_buffer_class), RolloutBuffer)
+        return 2 if self.normalize_advantage and self.engine != "reference" and cuts_itself else 1
 
     def _setup_lr_schedule(self) -> None:
         self.lr_schedule = as_schedule(self.learning_rate)
@@ -307,6 +316,7 @@ class PPO(OnPolicyAlgorithm):
 
     def train(self) -> None:
         """Update the policy from the rollout in ``rollout_buffer`` and log how it went."""
+        self._check()  # a callback may have assigned a setting since the rollout began
         settings = self._update_settings()
         self._update_learning_rate(self.policy.optimizer)
         report = run_epochs(self._engine.updater, self.rollout_buffer, settings)
@@ -372,6 +382,7 @@ class PPO(OnPolicyAlgorithm):
         :param progress_bar: show one (needs tqdm and rich)
         :return: the model
         """
+        check_learn_arguments(total_timesteps, log_interval)
         iteration = 0
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar

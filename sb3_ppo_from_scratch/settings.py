@@ -42,9 +42,14 @@ def schedule_value(name: str, schedule: float | Schedule, progress_remaining: fl
     :param schedule: a number, or a function of the progress remaining
     :param progress_remaining: in [0, 1], 1 at the start of training
     :return: a finite number ≥ 0
+    :raises TypeError: if the schedule returns no number
     :raises InvalidArgumentError: if the schedule returns anything else (a negative learning rate would climb the loss)
     """
-    value = as_schedule(schedule)(progress_remaining)
+    returned = schedule(progress_remaining) if callable(schedule) else schedule
+    try:
+        value = float(returned)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"The schedule {name} returned {returned!r}; it must return a number.") from error
     if not value >= 0 or math.isinf(value):
         raise InvalidArgumentError(
             f"The schedule {name} returned {value} at progress_remaining={progress_remaining}; it must return a finite "
@@ -93,6 +98,19 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
         )
 
 
+def check_learn_arguments(total_timesteps: Any, log_interval: Any) -> None:
+    """Refuse arguments of ``learn`` that would fail after the first rollout.
+
+    :param total_timesteps: a number; 1e6 is welcome
+    :param log_interval: rollouts between two dumps, or None
+    :raises TypeError: if one has the wrong type
+    :raises InvalidArgumentError: if one is out of range
+    """
+    _check_number("total_timesteps", total_timesteps, finite=False)
+    if log_interval is not None:
+        _check_count("log_interval", log_interval)
+
+
 def check_rollout_size(n_steps: int, n_envs: int, normalize_advantage: bool) -> None:
     """Refuse a rollout whose advantages cannot be normalised.
 
@@ -123,7 +141,7 @@ def ragged_minibatch_warning(rollout_size: int, batch_size: int, min_batch_size:
         "Choose a batch_size that is a factor of the rollout."
     )
     if sizes[-1] == 1 and normalize:
-        text += " Its single advantage is used unnormalised, as in SB3; engine='auto' avoids that."
+        text += " Its single advantage is used unnormalised, as in SB3; engine='auto' with its own buffer avoids that."
     return text
 
 
@@ -132,7 +150,7 @@ def check_observation_space(space: spaces.Space[Any]) -> None:
 
     :raises InvalidArgumentError: naming the space and the remedy
     """
-    if isinstance(space, spaces.Dict):
+    if isinstance(space, spaces.Dict) and space.spaces:
         for key, subspace in space.spaces.items():
             if isinstance(subspace, (spaces.Dict, spaces.Tuple)):
                 raise InvalidArgumentError(
@@ -141,8 +159,8 @@ def check_observation_space(space: spaces.Space[Any]) -> None:
                 )
             check_observation_space(subspace)
         return
-    if isinstance(space, spaces.Box) and space.shape == ():
-        raise InvalidArgumentError(f"The observation space {space} has no axis; reshape the observation to (1,).")
+    if isinstance(space, spaces.Box) and (space.shape == () or 0 in space.shape):
+        raise InvalidArgumentError(f"The observation space {space} holds nothing or has no axis; reshape it to (1,).")
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
         raise InvalidArgumentError(
             f"The observation space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary or a Dict "
@@ -165,12 +183,19 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
     if isinstance(space, spaces.MultiBinary) and len(space.shape) != 1:
         raise InvalidArgumentError(f"The action space {space} has several axes; flatten it to one.")
     if isinstance(space, spaces.Box):
+        if 0 in space.shape or not np.issubdtype(space.dtype, np.number):
+            raise InvalidArgumentError(
+                f"The action space {space} holds no numbers; use a Box of floats or integers with at least one entry, or "
+                "MultiBinary for truth values."
+            )
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
             raise InvalidArgumentError(
                 f"The action space {space} must have finite bounds; wrap the environment with "
                 "gymnasium.wrappers.RescaleAction or clip its space."
             )
-        if squashed and np.any(space.high - space.low < 0):
+        with np.errstate(over="ignore"):
+            width = space.high - space.low
+        if squashed and not np.all((width >= 0) & np.isfinite(width)):
             raise InvalidArgumentError(
                 f"The bounds of {space} are further apart than {space.dtype} can count, so that squashed actions "
                 "cannot be scaled to them; use a wider dtype or squash_output=False."

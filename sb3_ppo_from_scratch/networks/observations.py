@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch as th
 
 
@@ -30,5 +31,7 @@ def as_tensors(observations: Any, device: th.device) -> Any:
     :return: a tensor, or a dict of tensors
     """
     if isinstance(observations, dict):
-        return {key: th.as_tensor(value, device=device) for key, value in observations.items()}
+        return {key: as_tensors(value, device) for key, value in observations.items()}
+    if isinstance(observations, np.ndarray) and not observations.flags.writeable:
+        observations = observations.copy()  # torch warns of memory that it must not write to
     return th.as_tensor(observations, device=device)

@@ -48,3 +48,15 @@ def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[A
         at_most = np.where(rounded >= action_space.high, action_space.high, integers)
         return np.where(rounded <= action_space.low, action_space.low, at_most)
     return actions
+
+
+def stored_action_space(action_space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The space that a rollout buffer must be given to hold what was sampled: a Box of integers becomes one of floats.
+
+    :param action_space: of one environment
+    :return: the same space, or its float32 counterpart
+    """
+    if isinstance(action_space, spaces.Box) and action_space.dtype not in (np.float32, np.float64):
+        low, high = action_space.low.astype(np.float32), action_space.high.astype(np.float32)
+        return spaces.Box(low, high, dtype=np.float32)
+    return action_space

@@ -31,7 +31,7 @@ class RolloutBuffer(BaseBuffer):
 
     Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers in two ways that matter: actions
     of a ``Box`` are stored as float32 whatever the dtype of the space, and observations that arrive as floats are not
-    truncated to an integer space (VecNormalize over integers). What was stored is what the policy saw and did.
+    truncated to a narrower space (VecNormalize over integers or float16). What was stored is what the policy saw and did.
 
     :param buffer_size: T, steps per environment and rollout
     :param observation_space: Box, Discrete, MultiDiscrete, MultiBinary or a Dict of these
@@ -142,7 +142,8 @@ class RolloutBuffer(BaseBuffer):
             self.observations = self._with_row(self.observations, np.asarray(obs))
 
     def _with_row(self, stored: Array, row: Array) -> Array:
-        if np.issubdtype(row.dtype, np.floating) and not np.issubdtype(stored.dtype, np.floating):
+        is_narrow = stored.dtype not in (np.float32, np.float64)
+        if is_narrow and row.dtype != stored.dtype and np.issubdtype(row.dtype, np.floating):
             stored = stored.astype(np.float32)
         # Discrete observations come as [E] and are stored as [E, 1].
         stored[self.pos] = row.reshape(stored.shape[1:])
@@ -203,12 +204,13 @@ class RolloutBuffer(BaseBuffer):
     def packed(self) -> PackedRollout | None:
         """The whole rollout as flat columns, for engines that draw minibatches themselves.
 
-        :return: None if a subclass serves minibatches in its own way, which must then be respected
+        :return: None if somebody made it serve minibatches in another way, which must then be respected
         :raises RuntimeError: if fewer than T steps are stored
         """
         self._require_full()
-        if type(self).get is not RolloutBuffer.get or type(self)._get_samples is not RolloutBuffer._get_samples:
-            return None
+        for name in ("get", "_get_samples"):
+            if name in vars(self) or getattr(type(self), name) is not getattr(RolloutBuffer, name):
+                return None
         n_samples = self.buffer_size * self.n_envs
         observations: Any = (
             {key: stored.reshape(n_samples, *stored.shape[2:]) for key, stored in self.observations.items()}

@@ -76,7 +76,7 @@ def settings(**changes: Any) -> UpdateSettings:
 def test_every_minibatch_of_every_epoch_is_scored_and_then_stepped() -> None:
     engine = ReplayEngine([0.0] * 6)
     report = run_epochs(engine, three_minibatches, SETTINGS)
-    assert engine.calls == [f"{verb} {number}" for number in range(6) for verb in ("evaluate", "step")]
+    assert engine.calls == [*(f"{verb} {number}" for number in range(6) for verb in ("evaluate", "step")), "finish"]
     assert report.n_epochs == 2
     assert report.stopping_kl is None
 
