@@ -10,28 +10,25 @@ from stable_baselines3.common.utils import LinearSchedule
 from sb3_ppo_from_scratch import PPO
 
 
-@pytest.mark.parametrize("engine", ["auto", pytest.param("reference", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_cartpole_is_learnt(engine: str) -> None:
     model = PPO(
         "MlpPolicy",
         make_vec_env("CartPole-v1", n_envs=8, seed=0),
         n_steps=32,
-        batch_size=256,
-        n_epochs=20,
+        batch_size=128,
+        n_epochs=10,
         gamma=0.98,
         gae_lambda=0.8,
-        learning_rate=LinearSchedule(1e-3, 0.0, 1.0),
-        clip_range=LinearSchedule(0.2, 0.0, 1.0),
+        learning_rate=LinearSchedule(2e-3, 0.0, 1.0),
         seed=0,
         device="cpu",
         engine=engine,
     )
     evaluation = make_vec_env("CartPole-v1", n_envs=4, seed=100)
-    # Sampled actions too, since the mode of an untrained policy may balance the pole by luck.
+    # Sampled actions, since the mode of an untrained policy may balance the pole by luck.
     before, _ = evaluate_policy(model, evaluation, n_eval_episodes=8, deterministic=False)
-    model.learn(30_000)
+    model.learn(25_000)
     after, _ = evaluate_policy(model, evaluation, n_eval_episodes=8, deterministic=False)
-    best, _ = evaluate_policy(model, evaluation, n_eval_episodes=8, deterministic=True)
     assert float(before) < 50  # type: ignore[arg-type]
-    assert float(after) > 150  # type: ignore[arg-type]
-    assert float(best) > 400  # type: ignore[arg-type]
+    assert float(after) > 300  # type: ignore[arg-type]

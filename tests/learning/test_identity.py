@@ -21,19 +21,19 @@ from sb3_ppo_from_scratch import PPO
 
 EPISODE_LENGTH = 20
 
-# The environment, the steps it is given, and the reward per step of acting at random.
-TASKS: dict[str, tuple[Callable[[], gym.Env[Any, Any]], int, float]] = {
-    "discrete": (lambda: IdentityEnv(3, ep_length=EPISODE_LENGTH), 2048, 1 / 3),
-    "box": (lambda: IdentityEnvBox(eps=0.3, ep_length=EPISODE_LENGTH), 6144, 0.28),
-    "multi_discrete": (lambda: IdentityEnvMultiDiscrete(2, ep_length=EPISODE_LENGTH), 3072, 1 / 4),
-    "multi_binary": (lambda: IdentityEnvMultiBinary(2, ep_length=EPISODE_LENGTH), 3072, 1 / 4),
+# The environment, and the steps it is given.
+TASKS: dict[str, tuple[Callable[[], gym.Env[Any, Any]], int]] = {
+    "discrete": (lambda: IdentityEnv(3, ep_length=EPISODE_LENGTH), 2048),
+    "box": (lambda: IdentityEnvBox(eps=0.3, ep_length=EPISODE_LENGTH), 6144),
+    "multi_discrete": (lambda: IdentityEnvMultiDiscrete(2, ep_length=EPISODE_LENGTH), 3072),
+    "multi_binary": (lambda: IdentityEnvMultiBinary(2, ep_length=EPISODE_LENGTH), 3072),
 }
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 @pytest.mark.parametrize("task", TASKS)
 def test_the_identity_is_learnt_to_near_perfection(task: str, engine: str) -> None:
-    make_env, n_steps, random_reward = TASKS[task]
+    make_env, n_steps = TASKS[task]
     model = PPO(
         "MlpPolicy",
         DummyVecEnv([make_env] * 4),
@@ -47,7 +47,11 @@ def test_the_identity_is_learnt_to_near_perfection(task: str, engine: str) -> No
         device="cpu",
         engine=engine,
     )
+    evaluation = Monitor(make_env())
+    evaluation.action_space.seed(0)
+    # Sampled actions, since the mode of an untrained policy may be right by luck.
+    before, _ = evaluate_policy(model, evaluation, n_eval_episodes=10, deterministic=False)
     model.learn(n_steps)
-    mean_reward, _ = evaluate_policy(model, Monitor(make_env()), n_eval_episodes=10)
-    assert random_reward < 0.5
-    assert float(mean_reward) >= 0.95 * EPISODE_LENGTH  # type: ignore[arg-type]
+    after, _ = evaluate_policy(model, evaluation, n_eval_episodes=10)
+    assert float(before) < 0.7 * EPISODE_LENGTH  # type: ignore[arg-type]
+    assert float(after) >= 0.95 * EPISODE_LENGTH  # type: ignore[arg-type]
