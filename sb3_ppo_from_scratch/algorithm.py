@@ -23,6 +23,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ppo_from_scratch.core.diagnostics import explained_variance
+from sb3_ppo_from_scratch.core.randomness import seeded_generators
 from sb3_ppo_from_scratch.core.records import UpdateReport, UpdateSettings
 from sb3_ppo_from_scratch.engines import ENGINES, build_engine
 from sb3_ppo_from_scratch.interoperability import rollout_buffer_class as interoperable_buffer_class
@@ -169,6 +170,7 @@ class PPO(OnPolicyAlgorithm):
         self.normalize_advantage = normalize_advantage
         self.target_kl = target_kl
         self.engine = engine
+        self._warned_cut: tuple[int, int, int, bool] | None = None
         if _init_setup_model:
             self._setup_model()
 
@@ -183,7 +185,6 @@ class PPO(OnPolicyAlgorithm):
         check_observation_space(self.observation_space)
         check_action_space(self.action_space, squashed=bool(self.policy_kwargs.get("squash_output", False)))
         schedule_value("learning_rate", self.learning_rate, 1.0)
-        self._warn_about_ragged_minibatches()
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.rollout_buffer = self._new_rollout_buffer()
@@ -202,10 +203,12 @@ class PPO(OnPolicyAlgorithm):
         check_rollout_size(self.n_steps, self.n_envs, self.normalize_advantage)
 
     def _warn_about_ragged_minibatches(self) -> None:
-        text = ragged_minibatch_warning(
-            self.n_steps * self.n_envs, self.batch_size, self._min_batch_size(), bool(self.normalize_advantage)
-        )
-        if text is not None and self.env is not None:
+        cut = (self.n_steps * self.n_envs, self.batch_size, self._min_batch_size(), bool(self.normalize_advantage))
+        if self.env is None or cut == self._warned_cut:
+            return
+        self._warned_cut = cut
+        text = ragged_minibatch_warning(*cut)
+        if text is not None:
             warnings.warn(text, stacklevel=4)
 
     def _new_rollout_buffer(self) -> Any:
@@ -232,13 +235,14 @@ class PPO(OnPolicyAlgorithm):
     def _apply_settings(self) -> None:
         """Let hyperparameters that were assigned since the last rollout take effect, or refuse them."""
         self._check()
-        if self.learning_rate is not self._scheduled_learning_rate:
+        self._warn_about_ragged_minibatches()
+        # Not whenever: users of SB3 assign ``lr_schedule`` itself, where assigning ``learning_rate`` does nothing.
+        if self.learning_rate != self._scheduled_learning_rate:
             self._setup_lr_schedule()
         self.clip_range = as_schedule(self.clip_range)
         if self.clip_range_vf is not None:
             self.clip_range_vf = as_schedule(self.clip_range_vf)
         if self.rollout_buffer.buffer_size != self.n_steps:
-            self._warn_about_ragged_minibatches()
             self.rollout_buffer = self._new_rollout_buffer()
         self.rollout_buffer.gamma = self.gamma
         self.rollout_buffer.gae_lambda = self.gae_lambda
@@ -249,12 +253,33 @@ class PPO(OnPolicyAlgorithm):
             self.rollout_buffer.min_batch_size = self._min_batch_size()
 
     def _build_engine(self) -> None:
-        # Unseeded models follow NumPy's global generator, which ``set_random_seed`` may have seeded.
-        seed = int(np.random.randint(2**31)) if self.seed is None and self.engine != "reference" else self.seed
-        self._engine = build_engine(self.engine, self.policy, seed or 0)
+        self._engine = build_engine(self.engine, self.policy, self._generators)
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Seed the global generators, the environments and the model's own generators, as far as there is a seed.
+
+        :param seed: None draws a seed for the model's own from NumPy's global generator, which somebody may have seeded
+        """
+        super().set_random_seed(seed)
+        if seed is None:
+            # Leaves the global state as it was, so that the reference engine draws what SB3 draws.
+            state = np.random.get_state()
+            seed = int(np.random.randint(2**31))
+            np.random.set_state(state)
+        self._generators = seeded_generators(seed, self.device)
+        if hasattr(self, "_engine"):
+            self._build_engine()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The engine is made of views of the policy's memory, which a copy has to make anew.
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._build_engine()
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_scheduled_learning_rate", "_engine"]
+        return [*super()._excluded_save_params(), "_scheduled_learning_rate", "_warned_cut", "_generators", "_engine"]
 
     def set_parameters(
         self,

@@ -12,7 +12,7 @@ import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch.core.families import ActionFamily
-from sb3_ppo_from_scratch.core.randomness import PrivateTorchRandom
+from sb3_ppo_from_scratch.core.randomness import Generators
 from sb3_ppo_from_scratch.networks.counterpart import Counterpart
 from sb3_ppo_from_scratch.networks.mlp_policy import MlpPolicy
 from sb3_ppo_from_scratch.networks.recognition import flattens_observations, recognise
@@ -59,23 +59,22 @@ class Engine:
         )
 
 
-def build_engine(name: str, policy: ActorCriticPolicy, seed: int) -> Engine:
+def build_engine(name: str, policy: ActorCriticPolicy, generators: Generators) -> Engine:
     """The engine that serves a policy.
 
     :param name: "auto" or "reference"
     :param policy: which acts and is updated
-    :param seed: of the engine's own generators; the reference engine draws from the global ones, as SB3
+    :param generators: what the engine draws from; the reference engine uses the global ones, as SB3
     :return: bound to the policy
     """
     recognition = recognise(policy)
     actor: Actor
     updater: UpdateEngine
-    generator = np.random.default_rng(seed)
+    generator, randomness = generators
     if name == "reference":
         actor, updater = PolicyActor(policy), ReferenceEngine(policy)
         description = "reference engine, as asked: bit for bit SB3"
     elif recognition.family is None:
-        randomness = PrivateTorchRandom(seed, policy.device)
         actor, updater = PolicyActor(policy, randomness), IsolatedEngine(policy, randomness)
         description = f"reference engine: {recognition.reason}"
     else:

@@ -45,11 +45,12 @@ def schedule_value(name: str, schedule: float | Schedule, progress_remaining: fl
     :raises TypeError: if the schedule returns no number
     :raises InvalidArgumentError: if the schedule returns anything else (a negative learning rate would climb the loss)
     """
-    returned = schedule(progress_remaining) if callable(schedule) else schedule
     try:
-        value = float(returned)
+        value = float(schedule(progress_remaining) if callable(schedule) else schedule)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"The schedule {name} returned {returned!r}; it must return a number.") from error
+        raise TypeError(
+            f"The schedule {name} returned no number at progress_remaining={progress_remaining}: {error}."
+        ) from error
     if not value >= 0 or math.isinf(value):
         raise InvalidArgumentError(
             f"The schedule {name} returned {value} at progress_remaining={progress_remaining}; it must return a finite "
@@ -159,8 +160,10 @@ def check_observation_space(space: spaces.Space[Any]) -> None:
                 )
             check_observation_space(subspace)
         return
-    if isinstance(space, spaces.Box) and (space.shape == () or 0 in space.shape):
-        raise InvalidArgumentError(f"The observation space {space} holds nothing or has no axis; reshape it to (1,).")
+    if isinstance(space, spaces.Box) and space.shape == ():
+        raise InvalidArgumentError(f"The observation space {space} has no axis; reshape the observation to (1,).")
+    if isinstance(space, spaces.Box) and 0 in space.shape:
+        raise InvalidArgumentError(f"The observation space {space} holds nothing; leave it out.")
     if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
         raise InvalidArgumentError(
             f"The observation space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary or a Dict "
@@ -185,8 +188,8 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
     if isinstance(space, spaces.Box):
         if 0 in space.shape or not np.issubdtype(space.dtype, np.number):
             raise InvalidArgumentError(
-                f"The action space {space} holds no numbers; use a Box of floats or integers with at least one entry, or "
-                "MultiBinary for truth values."
+                f"The action space {space} holds no numbers; use a Box of floats or integers with at least one entry, "
+                "or MultiBinary for truth values."
             )
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
             raise InvalidArgumentError(
@@ -195,7 +198,8 @@ def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
             )
         with np.errstate(over="ignore"):
             width = space.high - space.low
-        if squashed and not np.all((width >= 0) & np.isfinite(width)):
+        widest = np.finfo(np.float32).max if np.issubdtype(space.dtype, np.floating) else 2**53
+        if squashed and not np.all((width >= 0) & (width <= widest)):
             raise InvalidArgumentError(
                 f"The bounds of {space} are further apart than {space.dtype} can count, so that squashed actions "
                 "cannot be scaled to them; use a wider dtype or squash_output=False."

@@ -6,7 +6,9 @@ Owns the generators' states; must not know what is drawn.
 from __future__ import annotations
 
 from types import TracebackType
+from typing import NamedTuple
 
+import numpy as np
 import torch as th
 
 
@@ -45,3 +47,24 @@ class PrivateTorchRandom:
         th.set_rng_state(states[0])
         if self._device is not None and states[1] is not None:
             th.cuda.set_rng_state(states[1], self._device)
+
+
+class Generators(NamedTuple):
+    """Everything that one model draws from.
+
+    :param numpy: actions and the order of minibatches
+    :param torch: whatever a policy draws by itself
+    """
+
+    numpy: np.random.Generator
+    torch: PrivateTorchRandom
+
+
+def seeded_generators(seed: int, device: th.device) -> Generators:
+    """New generators.
+
+    :param seed: the same seed gives the same sequences
+    :param device: of the policy
+    :return: independent of every global generator
+    """
+    return Generators(np.random.default_rng(seed), PrivateTorchRandom(seed, device))

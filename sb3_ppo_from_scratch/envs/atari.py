@@ -79,7 +79,9 @@ class AtariVecEnv(VecEnv):
         monitor_dir: str | None = None,
         n_threads: int | None = None,
     ) -> None:
-        for name, value in (("n_envs", n_envs), ("frame_stack", frame_stack), ("n_threads", n_threads or 1)):
+        if n_threads is None:
+            n_threads = min(_available_cores(), _MOST_THREADS)
+        for name, value in (("n_envs", n_envs), ("frame_stack", frame_stack), ("n_threads", n_threads)):
             if value < 1:
                 raise ValueError(f"{name}={value} must be at least 1.")
         require_extra()
@@ -96,7 +98,7 @@ class AtariVecEnv(VecEnv):
             self.games.append(AtariGame(make_emulator(env_id, env_kwargs or {}), settings, palette, monitor_file))
         self._clip_reward = clip_reward
         self._stack: NDArray[np.uint8] = np.zeros((n_envs, frame_stack, screen_size, screen_size), np.uint8)
-        self._crew = Crew(min(n_envs, n_threads or min(_available_cores(), _MOST_THREADS)))
+        self._crew = Crew(min(n_envs, n_threads))
         self._closed = self._ready = False
         super().__init__(n_envs, spaces.Box(0, 255, self._stack.shape[1:], np.uint8), self.games[0].env.action_space)
         self.metadata = self.games[0].env.metadata

@@ -34,20 +34,22 @@ def environment_actions(
 
 
 def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[Any]) -> npt.NDArray[Any]:
-    """Round to the nearest integer where the space is a Box of integers; anything else is returned as it is.
+    """Round to the nearest integer for a Box of integers, narrow for one of float16; return anything else as it is.
 
     :param actions: [..., *action_space.shape], within the bounds
     :param action_space: of one environment
     :return: the same shape
     """
-    if isinstance(action_space, spaces.Box) and np.issubdtype(action_space.dtype, np.integer):
+    if not isinstance(action_space, spaces.Box) or action_space.dtype in (np.float32, np.float64):
+        return actions
+    if np.issubdtype(action_space.dtype, np.integer):
         rounded = np.rint(actions)
         # The largest 64-bit integers have no float of their own: a bound that was rounded up must not wrap.
         with np.errstate(invalid="ignore"):
             integers = rounded.astype(action_space.dtype)
         at_most = np.where(rounded >= action_space.high, action_space.high, integers)
         return np.where(rounded <= action_space.low, action_space.low, at_most)
-    return actions
+    return actions.astype(action_space.dtype)
 
 
 def stored_action_space(action_space: spaces.Space[Any]) -> spaces.Space[Any]:

@@ -31,7 +31,8 @@ class RolloutBuffer(BaseBuffer):
 
     Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers in two ways that matter: actions
     of a ``Box`` are stored as float32 whatever the dtype of the space, and observations that arrive as floats are not
-    truncated to a narrower space (VecNormalize over integers or float16). What was stored is what the policy saw and did.
+    truncated to a narrower space (VecNormalize over integers or float16). What is stored is what the policy saw and
+    did.
 
     :param buffer_size: T, steps per environment and rollout
     :param observation_space: Box, Discrete, MultiDiscrete, MultiBinary or a Dict of these

@@ -55,13 +55,14 @@ def collect_rollout(
     while n_steps < n_rollout_steps:
         if model.use_sde and model.sde_sample_freq > 0 and n_steps % model.sde_sample_freq == 0:
             actor.reset_noise(env.num_envs)
-        actions, values, log_probs = actor.act(model._last_obs)
+        # Copies, for environments that overwrite what they returned with what comes next.
+        observations, episode_starts = snapshot(model._last_obs), snapshot(model._last_episode_starts)
+        actions, values, log_probs = actor.act(observations)
         clipped_actions = environment_actions(actions, model.action_space, model.policy)
 
         new_obs, rewards, dones, infos = env.step(clipped_actions)
         model.num_timesteps += env.num_envs
 
-        observations, episode_starts = model._last_obs, model._last_episode_starts
         obs_tensor = as_tensors(observations, model.device)
         callback.update_locals({**locals(), "self": model})
         try:
@@ -74,7 +75,7 @@ def collect_rollout(
 
         if isinstance(model.action_space, spaces.Discrete):
             actions = actions.reshape(-1, 1)
-        bootstrap = time_limit_bootstrap(actor, model.policy, infos, dones, model.gamma)
+        bootstrap = time_limit_bootstrap(actor, model.policy, infos, dones, rollout_buffer.gamma)
         store_step(rollout_buffer, observations, actions, rewards, episode_starts, values, log_probs, bootstrap)
 
     values = actor.values(new_obs)
@@ -113,6 +114,17 @@ def time_limit_bootstrap(
         terminal_value = actor.values(terminal_obs)[0]
         bootstrap[env_index] = (gamma * terminal_value).item()
     return bootstrap
+
+
+def snapshot(arrays: Any) -> Any:
+    """A copy of an array, or of every array of a dict.
+
+    :param arrays: of any shape and dtype
+    :return: the same, in memory of its own
+    """
+    if isinstance(arrays, dict):
+        return {key: snapshot(array) for key, array in arrays.items()}
+    return np.array(arrays)
 
 
 def store_step(

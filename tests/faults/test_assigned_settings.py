@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
     "ent_coef": Case(0.0, 0.25, coefficient("entropy_loss"), 0.0, 0.25),
     "vf_coef": Case(0.5, 0.125, coefficient("value_loss"), 0.5, 0.125),
     "max_grad_norm": Case(0.2, 0.1, length_of_step, 0.2, 0.1, (("learning_rate", 1.0), ("policy_kwargs", SGD))),
-    "target_kl": Case(None, 1e-9, epochs_of_last_rollout, 5, 2, (("n_epochs", 5), ("learning_rate", 1e-2))),
+    "target_kl": Case(None, 1e-6, epochs_of_last_rollout, 5, 2, (("n_epochs", 5), ("learning_rate", 1e-2))),
     "normalize_advantage": Case(True, False, advantages_are_whitened, True, False),
     "engine": Case("auto", "reference", smallest_minibatch, 5, 1, (("batch_size", 5), ("n_steps", 16))),
 }

@@ -17,6 +17,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ppo_from_scratch import PPO
+from sb3_ppo_from_scratch.core.randomness import seeded_generators
 from sb3_ppo_from_scratch.core.records import Minibatch, UpdateReport, UpdateSettings
 from sb3_ppo_from_scratch.engines import ENGINES, build_engine
 from sb3_ppo_from_scratch.update.epochs import run_epochs
@@ -57,7 +58,7 @@ def material(case: Case) -> Material:
 
 def updated_by(engine: str, given: Material) -> tuple[ActorCriticPolicy, UpdateReport]:
     policy = copy.deepcopy(given.policy)
-    updater = build_engine(engine, policy, seed=0).updater
+    updater = build_engine(engine, policy, seeded_generators(0, policy.device)).updater
     return policy, run_epochs(updater, ServedBuffer(given.epochs), given.settings)
 
 

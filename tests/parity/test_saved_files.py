@@ -167,15 +167,7 @@ def by_cloudpickle(model: OnPolicyAlgorithm) -> OnPolicyAlgorithm:
     return cloudpickle.loads(cloudpickle.dumps(model))
 
 
-@pytest.mark.parametrize(
-    "duplicate",
-    [
-        by_pickle,
-        by_cloudpickle,
-        # SB3's action distributions keep tensors with a graph, and torch refuses to copy those.
-        pytest.param(copy.deepcopy, marks=pytest.mark.xfail(raises=RuntimeError, strict=True)),
-    ],
-)
+@pytest.mark.parametrize("duplicate", [by_pickle, by_cloudpickle, copy.deepcopy])
 @pytest.mark.parametrize("settings", [{"clip_range_vf": 0.2}, {"use_sde": True}], ids=["gaussian", "gsde"])
 def test_a_duplicate_in_memory_trains_on_as_the_original(
     duplicate: Callable[[OnPolicyAlgorithm], OnPolicyAlgorithm], settings: dict[str, Any]

@@ -154,12 +154,17 @@ def test_a_rollout_of_one_transition_is_refused_by_name_and_value() -> None:
 
 @pytest.mark.parametrize("batch_size", [1, 4, 16])
 def test_a_batch_size_that_divides_the_rollout_needs_no_warning(batch_size: int) -> None:
-    assert ragged_minibatch_warning(16, batch_size, lone_sample_unnormalised=True) is None
+    assert ragged_minibatch_warning(16, batch_size, 2 if batch_size > 1 else 1, normalize=True) is None
 
 
-@pytest.mark.parametrize("batch_size, n_left, lone", [(5, 1, True), (5, 1, False), (6, 4, True), (20, 16, True)])
-def test_a_ragged_last_minibatch_is_announced_with_its_size(batch_size: int, n_left: int, lone: bool) -> None:
-    text = ragged_minibatch_warning(16, batch_size, lone_sample_unnormalised=lone)
+@pytest.mark.parametrize(
+    "batch_size, n_left, min_batch_size, lone",
+    [(5, 1, 1, True), (5, 1, 1, False), (5, 6, 2, True), (6, 4, 1, True), (20, 16, 2, True)],
+)
+def test_a_ragged_last_minibatch_is_announced_with_its_size(
+    batch_size: int, n_left: int, min_batch_size: int, lone: bool
+) -> None:
+    text = ragged_minibatch_warning(16, batch_size, min_batch_size, lone)
     assert text is not None
     assert f"batch_size={batch_size}" in text
     assert "16 transitions" in text

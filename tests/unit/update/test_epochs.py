@@ -119,7 +119,7 @@ def test_a_kl_beyond_the_target_stops_everything_after_scoring_and_before_steppi
     kls = [0.01] * stop_at + [0.5] + [0.01] * 10
     engine = ReplayEngine(kls)
     report = run_epochs(engine, three_minibatches, settings(n_epochs=4, target_kl=0.1))
-    assert engine.calls[-1] == f"evaluate {stop_at}"
+    assert engine.calls[-2:] == [f"evaluate {stop_at}", "finish"]
     assert sum(call.startswith("step") for call in engine.calls) == stop_at
     assert report.n_epochs == n_epochs
     assert report.stopping_kl == pytest.approx(0.5)
