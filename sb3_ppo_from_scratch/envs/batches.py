@@ -22,7 +22,8 @@ def observation_of(observations: Any, i: int) -> Any:
         return {key: observation_of(part, i) for key, part in observations.items()}
     if isinstance(observations, tuple):
         return tuple(observation_of(part, i) for part in observations)
-    return np.array(observations[i])
+    # Discrete observations are plain numbers outside a batch.
+    return np.array(observations[i]) if observations.ndim > 1 else observations[i].item()
 
 
 def chosen_rows(mask: NDArray[np.bool_], where_true: Any, where_false: Any) -> Any:

@@ -46,8 +46,8 @@ class GymnasiumVecEnv(VecEnv):
     Steps like ``DummyVecEnv``: at the end of an episode the observation is the next episode's first,
     ``infos[i]["terminal_observation"]`` has the last, and no fake transition reaches the learner. In SAME_STEP mode
     the environment does so itself; in NEXT_STEP and DISABLED mode the finished environments, and only those, are reset
-    at once with ``options={"reset_mask": ...}``. An observation wrapper with a memory (a running mean) sees the other
-    environments' observations twice then: prefer SAME_STEP with such wrappers.
+    at once with ``options={"reset_mask": ...}``. An observation wrapper of Gymnasium's with a memory, such as
+    ``NormalizeObservation``, then counts the other environments' observations twice: use SB3's ``VecNormalize``.
 
     ``infos[i]["episode"]`` is there if ``RecordEpisodeStatistics`` or SB3's ``Monitor`` wraps the environment.
 

@@ -1,0 +1,332 @@
+"""``as_vec_env`` against DummyVecEnv: the same transitions in every autoreset mode, or an error that says how.
+
+Owns the comparison and the contract; must not know how the adapter works inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics, RescaleObservation
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
+
+from sb3_ppo_from_scratch import PPO
+from sb3_ppo_from_scratch.envs import AtariVecEnv, GymnasiumVecEnv, as_vec_env
+from tests.environments import HiddenStateEnv
+from tests.envs.stepping import assert_same_run
+
+MODES = list(AutoresetMode)
+mode_ids = [mode.value for mode in MODES]
+
+
+def cart_poles(mode: AutoresetMode, vectorization: str = "sync", **settings: Any) -> VectorEnv[Any, Any, Any]:
+    return gym.make_vec(
+        "CartPole-v1",
+        num_envs=3,
+        vectorization_mode=vectorization,
+        vector_kwargs={"autoreset_mode": mode},
+        max_episode_steps=20,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("counted_by", ["VecMonitor", "RecordEpisodeStatistics", "Monitor"])
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+@pytest.mark.parametrize("mode", MODES, ids=mode_ids)
+def test_every_transition_and_episode_is_that_of_dummy_vec_env(
+    mode: AutoresetMode, vectorization: str, counted_by: str
+) -> None:
+    env = cart_poles(mode, vectorization, **({"wrappers": [Monitor]} if counted_by == "Monitor" else {}))
+    if counted_by == "RecordEpisodeStatistics":
+        env = RecordEpisodeStatistics(env)
+    ours = as_vec_env(env)
+    theirs: VecEnv = make_vec_env("CartPole-v1", 3, env_kwargs={"max_episode_steps": 20})
+    if counted_by == "VecMonitor":
+        theirs = VecMonitor(DummyVecEnv([lambda: gym.make("CartPole-v1", max_episode_steps=20)] * 3))
+    for vec_env in (ours, theirs):
+        vec_env.seed(7)
+    seen = assert_same_run(ours, theirs, 150)
+
+    assert isinstance(ours, VecMonitor) is (counted_by == "VecMonitor")
+    assert seen["dones"] == seen["episodes"] > seen["truncations"] > 0
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=mode_ids)
+@pytest.mark.parametrize(
+    "observation, action",
+    [
+        ("dict", "multi_discrete"),
+        ("image", "box"),
+        ("discrete", "multi_binary"),
+        ("multi_binary", "discrete"),
+        ("vector", "uneven_box"),
+    ],
+)
+def test_every_observation_and_action_family_passes_through(observation: str, action: str, mode: AutoresetMode) -> None:
+    def make() -> gym.Env[Any, Any]:
+        return HiddenStateEnv(observation, action, episode_length=4)
+
+    ours = as_vec_env(SyncVectorEnv([make] * 3, autoreset_mode=mode), monitor_wrapper=False)
+    theirs = DummyVecEnv([make] * 3)
+    for vec_env in (ours, theirs):
+        vec_env.seed(1)
+
+    assert assert_same_run(ours, theirs, 15)["dones"] == 9
+
+
+class Composite(gym.Env[Any, Any]):
+    """Pays what its Dict or Tuple action says."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, action_space: spaces.Space[Any]) -> None:
+        self.action_space = action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        gear, force = (action["g"], action["f"]) if isinstance(action, dict) else action
+        return np.zeros(1, np.float32), float(gear) + float(force[0]), False, False, {}
+
+
+@pytest.mark.parametrize("kind", [spaces.Dict, spaces.Tuple])
+def test_composite_actions_are_batched(kind: Any) -> None:
+    parts = (spaces.Discrete(3), spaces.Box(-1, 1, (1,), np.float32))
+    space = kind(dict(zip("gf", parts, strict=True)) if kind is spaces.Dict else parts)
+    env = as_vec_env(SyncVectorEnv([lambda: Composite(space)] * 2), monitor_wrapper=False)
+    env.reset()
+    singles: list[Any] = [(2, np.float32([0.5])), (1, np.float32([0.25]))]
+    batch: Any = (np.array([2, 1]), np.float32([[0.5], [0.25]]))
+    if kind is spaces.Dict:
+        singles = [dict(zip("gf", single, strict=True)) for single in singles]
+        batch = dict(zip("gf", batch, strict=True))
+    for actions in (singles, batch):
+        np.testing.assert_array_equal(env.step(actions)[1], np.float32([2.5, 1.25]))
+    with pytest.raises(ValueError, match="Expected 2 actions, got 1"):
+        env.step(singles[:1])
+
+
+# Gymnasium refuses observation wrappers in SAME_STEP mode.
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_a_memoryless_wrapper_of_observations_also_shapes_the_last_one(mode: AutoresetMode) -> None:
+    plain = as_vec_env(SyncVectorEnv([HiddenStateEnv] * 2, autoreset_mode=mode), monitor_wrapper=False)
+    scaled = as_vec_env(
+        RescaleObservation(SyncVectorEnv([HiddenStateEnv] * 2, autoreset_mode=mode), np.float32(0), np.float32(1)),
+        monitor_wrapper=False,
+    )
+    for env in (plain, scaled):
+        env.seed(0)
+    np.testing.assert_allclose(scaled.reset(), (plain.reset() + 1) / 2, atol=1e-6)
+    for _ in range(7):
+        (observations, _, dones, infos), (scaled_observations, _, _, scaled_infos) = (
+            env.step(np.array([1, 2])) for env in (plain, scaled)
+        )
+    assert dones.all()
+    np.testing.assert_allclose(scaled_observations, (observations + 1) / 2, atol=1e-6)
+    for info, scaled_info in zip(infos, scaled_infos, strict=True):
+        last, scaled_last = info["terminal_observation"], scaled_info["terminal_observation"]
+        np.testing.assert_allclose(scaled_last, (last + 1) / 2, atol=1e-6)
+
+
+def test_both_autoreset_modes_of_ales_vector_environment_agree() -> None:
+    ale_py = pytest.importorskip("ale_py")
+    runs = {}
+    for mode in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
+        env = as_vec_env(
+            ale_py.AtariVectorEnv("pong", 2, noop_max=0, autoreset_mode=mode, max_num_frames_per_episode=60)
+        )
+        env.seed(0)
+        runs[mode] = [(env.reset(), None, None, None), *(env.step(np.array([2, 3])) for _ in range(40))]
+        with pytest.raises(ValueError, match="not all within Discrete"):
+            env.step(np.array([0, 6]))
+        env.close()
+    n_dones = 0
+    for same, following in zip(*runs.values(), strict=True):
+        for part, other in zip(same[:3], following[:3], strict=True):
+            np.testing.assert_array_equal(part, other)
+        for info, other_info in zip(same[3] or [], following[3] or [], strict=True):
+            assert info["TimeLimit.truncated"] == other_info["TimeLimit.truncated"]
+            if "terminal_observation" in info:
+                n_dones += 1
+                assert info["episode"]["l"] == other_info["episode"]["l"] == 15
+                np.testing.assert_array_equal(info["terminal_observation"], other_info["terminal_observation"])
+    assert n_dones == 4
+
+
+class LateResetting(VectorEnv[Any, Any, Any]):
+    """A native vector environment that says little about itself."""
+
+    def __init__(self, **metadata: Any) -> None:
+        self.metadata = metadata
+        self.num_envs = 2
+        self.single_observation_space = spaces.Box(-1, 1, (1,), np.float32)
+        self.single_action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return np.zeros((2, 1), np.float32), {}
+
+    def step(self, actions: Any) -> Any:
+        done = np.ones(2, bool)
+        return np.ones((2, 1), np.float32), np.ones(2), done, ~done, {"speed": 3.0, "colours": ["red", "blue"]}
+
+
+@pytest.mark.parametrize(
+    "env, error, message",
+    [
+        (lambda: LateResetting(autoreset_mode=AutoresetMode.NEXT_STEP), ValueError, "SAME_STEP"),
+        (LateResetting, ValueError, "autoreset_mode"),
+        (lambda: gym.make("CartPole-v1"), TypeError, r"gymnasium\.vector\.VectorEnv"),
+        (
+            lambda: AsyncVectorEnv([HiddenStateEnv] * 2, shared_memory=False),
+            ValueError,
+            "shared_memory=True",
+        ),
+    ],
+    ids=["unknown kind that resets late", "mode not told", "single environment", "gap in AsyncVectorEnv"],
+)
+def test_what_cannot_be_translated_correctly_is_refused_with_a_remedy(
+    env: Any, error: type[Exception], message: str
+) -> None:
+    refused = env()
+    with pytest.raises(error, match=message):
+        as_vec_env(refused)
+    refused.close()
+
+
+def test_a_native_environment_that_can_be_reset_by_mask_is_taken() -> None:
+    env = as_vec_env(LateResetting(autoreset_mode=AutoresetMode.DISABLED), monitor_wrapper=False)
+    env.reset()
+    observations, _, _, infos = env.step(np.array([0, 1]))
+
+    np.testing.assert_array_equal(observations, np.zeros((2, 1)))
+    assert [(info["speed"], info["colours"]) for info in infos] == [(3.0, "red"), (3.0, "blue")]
+    assert [float(info["terminal_observation"][0]) for info in infos] == [1.0, 1.0]
+    assert not env.has_attr("anything")
+    assert env.env_is_wrapped(Monitor) == [False, False]
+
+
+def test_an_end_without_its_last_observation_is_an_error() -> None:
+    env = as_vec_env(LateResetting(autoreset_mode=AutoresetMode.SAME_STEP), monitor_wrapper=False)
+    env.reset()
+    with pytest.raises(RuntimeError, match="final_obs"):
+        env.step(np.array([0, 1]))
+
+
+def test_returned_observations_are_not_overwritten() -> None:
+    env = as_vec_env(SyncVectorEnv([HiddenStateEnv] * 2, copy=False), monitor_wrapper=False)
+    first = env.reset()
+    kept = np.copy(first)
+    second = env.step(np.array([1, 1]))[0]
+    kept_second = np.copy(second)
+    env.step(np.array([2, 2]))
+
+    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(second, kept_second)
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_attributes_and_methods_reach_the_parts(vectorization: str) -> None:
+    env = as_vec_env(cart_poles(AutoresetMode.SAME_STEP, vectorization), monitor_wrapper=False)
+    env.reset()
+    env.set_attr("gravity", 5.0)
+
+    assert env.get_attr("gravity", indices=[0, 2]) == [5.0, 5.0]
+    assert not env.has_attr("wings"), "and asking must not end a worker"
+    assert env.env_method("get_wrapper_attr", "gravity") == [5.0] * 3
+    with pytest.raises(ValueError, match=r"reset\(\) of the vector environment"):
+        env.env_method("reset")
+    if vectorization == "sync":
+        env.set_attr("gravity", 6.0, indices=1)
+        assert env.get_attr("gravity") == [5.0, 6.0, 5.0]
+        assert env.env_is_wrapped(gym.wrappers.TimeLimit) == [True] * 3
+    else:
+        with pytest.raises(ValueError, match="leave out indices"):
+            env.set_attr("gravity", 6.0, indices=1)
+    env.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_whoever_counts_episodes_is_seen_as_a_monitor(vectorization: str) -> None:
+    for monitored, env in (
+        (False, cart_poles(AutoresetMode.SAME_STEP, vectorization)),
+        (True, cart_poles(AutoresetMode.SAME_STEP, vectorization, wrappers=[Monitor])),
+        (True, NormalizeReward(RecordEpisodeStatistics(cart_poles(AutoresetMode.SAME_STEP, vectorization)))),
+    ):
+        adapter = GymnasiumVecEnv(env)
+        assert adapter.env_is_wrapped(Monitor) == [monitored] * 3
+        adapter.close()
+
+
+def test_reset_options_must_be_one_and_the_same() -> None:
+    env = as_vec_env(cart_poles(AutoresetMode.SAME_STEP), monitor_wrapper=False)
+    env.set_options({"low": 0.01, "high": 0.02})
+    observations = env.reset()
+    assert isinstance(observations, np.ndarray)
+    assert ((observations >= 0.01) & (observations <= 0.02)).all()
+    env.set_options([{"low": 0.0}, {}, {}])
+    with pytest.raises(ValueError, match="same reset options"):
+        env.reset()
+
+
+def test_misuse_is_told_at_once() -> None:
+    env = as_vec_env(cart_poles(AutoresetMode.SAME_STEP), monitor_wrapper=False)
+    with pytest.raises(RuntimeError, match=r"Call reset\(\) first"):
+        env.step(np.array([0, 0, 0]))
+    env.reset()
+    with pytest.raises(RuntimeError, match=r"call step_async\(\) first"):
+        env.step_wait()
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        env.step(np.array([0, 0]))
+    with pytest.raises(ValueError, match="not all within Discrete"):
+        env.step(np.array([0, 0, 2]))
+    env.close()
+    env.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        env.reset()
+
+
+def test_pictures_come_from_the_parts() -> None:
+    env = as_vec_env(SyncVectorEnv([lambda: gym.make("CartPole-v1", render_mode="rgb_array")] * 2))
+    env.reset()
+    picture = env.render()
+    assert picture is not None
+    assert picture.shape == (800, 600, 3)
+    env.close()
+    silent = as_vec_env(cart_poles(AutoresetMode.SAME_STEP))
+    with pytest.warns(UserWarning, match="rgb_array"):
+        assert list(silent.get_images()) == [None] * 3
+
+
+@pytest.mark.parametrize("mode", MODES, ids=mode_ids)
+def test_ppo_learns_the_same_through_it_as_in_dummy_vec_env(mode: AutoresetMode) -> None:
+    settings: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 2, "seed": 0, "device": "cpu"}
+    theirs = make_vec_env("CartPole-v1", 3, env_kwargs={"max_episode_steps": 20})
+    models = [PPO("MlpPolicy", env, **settings).learn(192) for env in (as_vec_env(cart_poles(mode)), theirs)]
+    parameters = [model.policy.state_dict() for model in models]
+
+    for name, value in parameters[0].items():
+        np.testing.assert_array_equal(value.numpy(), parameters[1][name].numpy(), err_msg=name)
+    means = [evaluate_policy(model, model.get_env(), 3)[0] for model in models]
+    assert means[0] == pytest.approx(means[1])
+
+
+def test_atari_and_adapter_are_the_rooms_public_names() -> None:
+    from sb3_ppo_from_scratch import envs
+
+    assert sorted(envs.__all__) == ["AtariVecEnv", "GymnasiumVecEnv", "as_vec_env"]
+    assert set(envs.__all__) <= set(dir(envs))
+    assert envs.AtariVecEnv is AtariVecEnv
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = envs.missing
