@@ -34,14 +34,14 @@ from sb3_ppo_from_scratch.rollout.collector import collect_rollout
 from sb3_ppo_from_scratch.rollout.minibatches import environment_major
 from sb3_ppo_from_scratch.settings import (
     as_schedule,
-    check_action_space,
+    bf16_objection,
     check_hyperparameters,
     check_learn_arguments,
-    check_observation_space,
     check_rollout_size,
     ragged_minibatch_warning,
     schedule_value,
 )
+from sb3_ppo_from_scratch.spaces import check_action_space, check_observation_space
 from sb3_ppo_from_scratch.update.epochs import run_epochs
 
 SelfPPO = TypeVar("SelfPPO", bound="PPO")
@@ -62,6 +62,8 @@ _HYPERPARAMETERS = (
     "sde_sample_freq",
     "target_kl",
     "engine",
+    "precision",
+    "compile",
 )
 
 
@@ -98,6 +100,9 @@ class PPO(OnPolicyAlgorithm):
     :param device: "cpu", "cuda", "auto", ...
     :param _init_setup_model: build the networks now (``load`` builds them later)
     :param engine: "auto", free to be faster than SB3, or "reference", bit for bit SB3 2.9
+    :param precision: "fp32", or "bf16" for the features extractor and the hidden layers, in rollout and update alike;
+        heads, softmax, value and loss stay in fp32 (only with ``engine="auto"`` and policies that it recognises)
+    :param compile: translate the update with ``torch.compile``, which takes seconds to minutes at first (likewise)
     :raises TypeError: if an argument has the wrong type, naming it, its value and the remedy
     :raises ValueError: if an argument or a space is out of range, likewise
     """
@@ -140,6 +145,8 @@ class PPO(OnPolicyAlgorithm):
         _init_setup_model: bool = True,
         *,
         engine: str = "auto",
+        precision: str = "fp32",
+        compile: bool = False,
     ) -> None:
         super().__init__(
             policy,
@@ -170,6 +177,8 @@ class PPO(OnPolicyAlgorithm):
         self.normalize_advantage = normalize_advantage
         self.target_kl = target_kl
         self.engine = engine
+        self.precision = precision
+        self.compile = compile
         self._warned_cut: tuple[int, int, int, bool] | None = None
         if _init_setup_model:
             self._setup_model()
@@ -246,14 +255,16 @@ class PPO(OnPolicyAlgorithm):
             self.rollout_buffer = self._new_rollout_buffer()
         self.rollout_buffer.gamma = self.gamma
         self.rollout_buffer.gae_lambda = self.gae_lambda
-        if not self._engine.still_serves(self.engine, self.policy):
+        if not self._engine.still_serves(self.policy, self.engine, self.precision, self.compile):
             self._build_engine()
         if isinstance(self.rollout_buffer, RolloutBuffer):
             self.rollout_buffer.generator = self._engine.generator
             self.rollout_buffer.min_batch_size = self._min_batch_size()
 
     def _build_engine(self) -> None:
-        self._engine = build_engine(self.engine, self.policy, self._generators)
+        if self.precision == "bf16" and (objection := bf16_objection(self.device)) is not None:
+            warnings.warn(objection, stacklevel=4)
+        self._engine = build_engine(self.engine, self.policy, self._generators, self.precision, self.compile)
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seed the global generators, the environments and the model's own generators, as far as there is a seed.

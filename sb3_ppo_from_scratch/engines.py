@@ -6,6 +6,7 @@ Owns the pairing of an actor with an update engine; must not know how either com
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch as th
@@ -18,18 +19,19 @@ from sb3_ppo_from_scratch.networks.mlp_policy import MlpPolicy
 from sb3_ppo_from_scratch.networks.recognition import flattens_observations, recognise
 from sb3_ppo_from_scratch.networks.torch_policy import TorchPolicy
 from sb3_ppo_from_scratch.rollout.actors import Actor, FusedActor, PolicyActor
+from sb3_ppo_from_scratch.settings import InvalidArgumentError
 from sb3_ppo_from_scratch.update.engine import UpdateEngine
 from sb3_ppo_from_scratch.update.fused import FusedEngine
 from sb3_ppo_from_scratch.update.reference import IsolatedEngine, ReferenceEngine
 
 ENGINES = ("auto", "reference")
+DTYPES = {"fp32": th.float32, "bf16": th.bfloat16}
 
 
 @dataclass(frozen=True)
 class Engine:
     """An actor and an update engine that belong together.
 
-    :param name: "auto" or "reference", as asked
     :param policy: which they serve
     :param actor: acts during rollouts
     :param updater: updates from them
@@ -37,40 +39,55 @@ class Engine:
     :param description: which was chosen and why, for the user
     """
 
-    name: str
     policy: ActorCriticPolicy
     actor: Actor
     updater: UpdateEngine
     generator: np.random.Generator | None
     description: str
+    _asked_for: tuple[Any, ...]
     _optimizer: th.optim.Optimizer
     _recognition: str
 
-    def still_serves(self, name: str, policy: ActorCriticPolicy) -> bool:
+    def still_serves(self, policy: ActorCriticPolicy, *asked_for: Any) -> bool:
         """Tell whether the same engine would be built again.
 
-        :param name: "auto" or "reference"
         :param policy: which may have been replaced, frozen in part, or given hooks since
+        :param asked_for: name, precision and compile_update as ``build_engine`` takes them
         """
         return (
-            (name, recognise(policy).reason) == (self.name, self._recognition)
+            (*asked_for, recognise(policy).reason) == (*self._asked_for, self._recognition)
             and policy is self.policy
             and policy.optimizer is self._optimizer
         )
 
 
-def build_engine(name: str, policy: ActorCriticPolicy, generators: Generators) -> Engine:
+def build_engine(
+    name: str,
+    policy: ActorCriticPolicy,
+    generators: Generators,
+    precision: str = "fp32",
+    compile_update: bool = False,
+) -> Engine:
     """The engine that serves a policy.
 
     :param name: "auto" or "reference"
     :param policy: which acts and is updated
     :param generators: what the engine draws from; the reference engine uses the global ones, as SB3
+    :param precision: "fp32" or "bf16", of everything before the heads
+    :param compile_update: translate the update with ``torch.compile``
     :return: bound to the policy
+    :raises InvalidArgumentError: if the policy has no counterpart that could offer what was asked for
     """
     recognition = recognise(policy)
     actor: Actor
     updater: UpdateEngine
     generator, randomness = generators
+    if (name == "reference" or recognition.family is None) and (precision != "fp32" or compile_update):
+        why = "engine='reference' is bit for bit SB3" if name == "reference" else recognition.reason
+        raise InvalidArgumentError(
+            f"precision={precision!r} and compile={compile_update} need the fused engine, but {why}; "
+            "use precision='fp32' and compile=False."
+        )
     if name == "reference":
         actor, updater = PolicyActor(policy), ReferenceEngine(policy)
         description = "reference engine, as asked: bit for bit SB3"
@@ -78,16 +95,21 @@ def build_engine(name: str, policy: ActorCriticPolicy, generators: Generators) -
         actor, updater = PolicyActor(policy, randomness), IsolatedEngine(policy, randomness)
         description = f"reference engine: {recognition.reason}"
     else:
-        network, library = _counterpart(policy, recognition.family)
+        network, library = _counterpart(policy, recognition.family, DTYPES[precision], compile_update)
         actor, updater = FusedActor(network, policy.action_space, generator), FusedEngine(network, generator)
         description = f"fused engine in {library}: {recognition.reason}"
     order = None if name == "reference" else generator
-    return Engine(name, policy, actor, updater, order, description, policy.optimizer, recognition.reason)
+    asked_for = (name, precision, compile_update)
+    return Engine(policy, actor, updater, order, description, asked_for, policy.optimizer, recognition.reason)
 
 
-def _counterpart(policy: ActorCriticPolicy, family: ActionFamily) -> tuple[Counterpart, str]:
-    if policy.device.type == "cpu" and flattens_observations(policy):
+def _counterpart(
+    policy: ActorCriticPolicy, family: ActionFamily, dtype: th.dtype, compile_update: bool
+) -> tuple[Counterpart, str]:
+    plain = dtype == th.float32 and not compile_update
+    if plain and policy.device.type == "cpu" and flattens_observations(policy):
         perceptrons = MlpPolicy(policy, family)
         if perceptrons.is_complete:
             return perceptrons, "NumPy"
-    return TorchPolicy(policy, family), "torch"
+    features = ", bf16" * (dtype == th.bfloat16) + ", compiled" * compile_update
+    return TorchPolicy(policy, family, dtype, compile_update), f"torch{features}"

@@ -1,4 +1,4 @@
-"""Validation of what a user passes: hyperparameters, schedules and spaces.
+"""Validation of what a user passes: hyperparameters, schedules, precision.
 
 Owns the error messages; must not know how anything is used, and changes nothing.
 """
@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
+import torch as th
 from stable_baselines3.common.utils import FloatSchedule
 
 from sb3_ppo_from_scratch.rollout.minibatches import minibatch_slices
@@ -93,6 +93,10 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
             f"batch_size={values['batch_size']} leaves one advantage per minibatch, which cannot be normalised; "
             "use batch_size >= 2 or normalize_advantage=False."
         )
+    if not isinstance(values["compile"], (bool, np.bool_)):
+        raise TypeError(f"compile={values['compile']!r} must be True or False.")
+    if values["precision"] not in ("fp32", "bf16"):
+        raise InvalidArgumentError(f"precision={values['precision']!r} is unknown; choose 'fp32' or 'bf16'.")
     if values["engine"] not in tuple(engines):
         raise InvalidArgumentError(
             f"engine={values['engine']!r} is unknown; choose one of {', '.join(map(repr, engines))}."
@@ -146,77 +150,6 @@ def ragged_minibatch_warning(rollout_size: int, batch_size: int, min_batch_size:
     return text
 
 
-def check_observation_space(space: spaces.Space[Any]) -> None:
-    """Refuse observation spaces that no SB3 policy can read.
-
-    :raises InvalidArgumentError: naming the space and the remedy
-    """
-    if isinstance(space, spaces.Dict) and space.spaces:
-        for key, subspace in space.spaces.items():
-            if isinstance(subspace, (spaces.Dict, spaces.Tuple)):
-                raise InvalidArgumentError(
-                    f"The observation space nests {subspace} under {key!r}; flatten it with "
-                    "gymnasium.wrappers.FlattenObservation or give each part its own key."
-                )
-            check_observation_space(subspace)
-        return
-    if isinstance(space, spaces.Box) and space.shape == ():
-        raise InvalidArgumentError(f"The observation space {space} has no axis; reshape the observation to (1,).")
-    if isinstance(space, spaces.Box) and 0 in space.shape:
-        raise InvalidArgumentError(f"The observation space {space} holds nothing; leave it out.")
-    if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise InvalidArgumentError(
-            f"The observation space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary or a Dict "
-            "of these (gymnasium.wrappers.FlattenObservation turns most others into a Box)."
-        )
-    _check_discrete("observation", space)
-
-
-def check_action_space(space: spaces.Space[Any], squashed: bool) -> None:
-    """Refuse action spaces that PPO cannot sample or that the environment would misread.
-
-    :param space: of one environment
-    :param squashed: whether the policy squashes its actions with tanh
-    :raises InvalidArgumentError: naming the space and the remedy
-    """
-    if not isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise InvalidArgumentError(
-            f"The action space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary."
-        )
-    if isinstance(space, spaces.MultiBinary) and len(space.shape) != 1:
-        raise InvalidArgumentError(f"The action space {space} has several axes; flatten it to one.")
-    if isinstance(space, spaces.Box):
-        if 0 in space.shape or not np.issubdtype(space.dtype, np.number):
-            raise InvalidArgumentError(
-                f"The action space {space} holds no numbers; use a Box of floats or integers with at least one entry, "
-                "or MultiBinary for truth values."
-            )
-        if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
-            raise InvalidArgumentError(
-                f"The action space {space} must have finite bounds; wrap the environment with "
-                "gymnasium.wrappers.RescaleAction or clip its space."
-            )
-        with np.errstate(over="ignore"):
-            width = space.high - space.low
-        widest = np.finfo(np.float32).max if np.issubdtype(space.dtype, np.floating) else 2**53
-        if squashed and not np.all((width >= 0) & (width <= widest)):
-            raise InvalidArgumentError(
-                f"The bounds of {space} are further apart than {space.dtype} can count, so that squashed actions "
-                "cannot be scaled to them; use a wider dtype or squash_output=False."
-            )
-    _check_discrete("action", space)
-
-
-def _check_discrete(role: str, space: spaces.Space[Any]) -> None:
-    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim != 1:
-        raise InvalidArgumentError(f"The {role} space {space} has {space.nvec.ndim} axes; flatten it to one.")
-    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
-        raise InvalidArgumentError(
-            f"The {role} space {space} does not start at 0; shift it with gymnasium.wrappers.Transform"
-            f"{role.capitalize()}, since policies count from 0."
-        )
-
-
 def _check_whole(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}; pass int({value!r}).")
@@ -240,3 +173,26 @@ def _check_number(
         raise InvalidArgumentError(f"{name}={value} must be finite.")
     if number < 0 or (positive and number == 0):
         raise InvalidArgumentError(f"{name}={value} must be {'greater than' if positive else 'at least'} 0.")
+
+
+def bf16_objection(device: th.device) -> str | None:
+    """Why ``precision="bf16"`` is no gain on a device.
+
+    :param device: where the policy is
+    :return: None where the hardware multiplies bfloat16 natively
+    :raises InvalidArgumentError: where torch cannot compute in bfloat16 at all
+    """
+    if device.type == "cuda":
+        if not th.cuda.is_bf16_supported(including_emulation=False):
+            raise InvalidArgumentError(
+                f"precision='bf16': {th.cuda.get_device_name(device)} has no bfloat16; use 'fp32'."
+            )
+        return None
+    if device.type != "cpu":
+        raise InvalidArgumentError(f"precision='bf16' is not known to work on {device}; use 'fp32', a CPU or CUDA.")
+    is_native = any(
+        getattr(th.cpu, name, lambda: False)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+    return (
+        None if is_native else "precision='bf16' is slower than 'fp32' here: the CPU has neither AVX512_BF16 nor AMX."
+    )

@@ -79,7 +79,7 @@ class FlatAdam:
         self._flat = flat
         self._first_moment = th.zeros_like(flat.values)
         self._second_moment = th.zeros_like(flat.values)
-        self._step = th.tensor(0.0)
+        self._step = th.zeros((), device=flat.values.device)
         self._is_adam = type(optimizer) is th.optim.Adam and not any(
             optimizer.param_groups[0][option] for option in ("amsgrad", "maximize", "capturable", "differentiable")
         )
@@ -102,7 +102,7 @@ class FlatAdam:
                 first.copy_(state["exp_avg"])
                 second.copy_(state["exp_avg_sq"])
             state["exp_avg"], state["exp_avg_sq"] = first, second
-            self._step = state["step"].detach().clone()
+            self._step = state["step"].detach().to(first.device, copy=True)
 
     def publish(self) -> None:
         """Tell the optimizer how many steps were taken; each of its parameters counts for itself."""

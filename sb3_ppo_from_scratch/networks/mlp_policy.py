@@ -15,8 +15,9 @@ from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space
 
+from sb3_ppo_from_scratch.core.arrays import stacked
 from sb3_ppo_from_scratch.core.families import ActionFamily
-from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
+from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
 from sb3_ppo_from_scratch.networks.mlp import FloatArray, Layer, backward, forward, layers_of
 from sb3_ppo_from_scratch.networks.observations import as_tensors
@@ -101,7 +102,10 @@ class MlpPolicy:
 
     def loaded(self, rollout: PackedRollout) -> PackedRollout:
         """See ``Counterpart``."""
-        return rollout._replace(observations=self.features(rollout.observations))
+        observations = rollout.observations
+        if isinstance(observations, FrameStacks):
+            observations = stacked(*observations)
+        return rollout._replace(observations=self.features(observations))
 
     def indices(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """See ``Counterpart``."""

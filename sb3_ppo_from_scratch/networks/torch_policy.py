@@ -28,10 +28,17 @@ class TorchPolicy:
     :param policy: recognised
     :param family: of its actions
     :param dtype: of the features extractor and the hidden layers; heads always compute in float32
+    :param compile_update: let ``torch.compile`` translate what is differentiated; acting stays eager
     :ivar log_std: [D], the policy's parameter detached, or None
     """
 
-    def __init__(self, policy: ActorCriticPolicy, family: ActionFamily, dtype: th.dtype = th.float32) -> None:
+    def __init__(
+        self,
+        policy: ActorCriticPolicy,
+        family: ActionFamily,
+        dtype: th.dtype = th.float32,
+        compile_update: bool = False,
+    ) -> None:
         self.policy = policy
         self.family = family
         self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
@@ -45,6 +52,7 @@ class TorchPolicy:
         )
         is_scaled = policy.normalize_images and is_image_space(space)
         self._scale = 1.0 / 255.0 if is_scaled else 1.0
+        self._differentiated = th.compile(self._outputs) if compile_update else self._outputs
         self._heads: tuple[th.Tensor, th.Tensor] | None = None
 
     @property
@@ -72,13 +80,16 @@ class TorchPolicy:
         :param features: B rows, from ``features``
         :return: [B, K] and [B], detached, float32
         """
+        outputs, values = self._differentiated(features) if th.is_grad_enabled() else self._outputs(features)
+        self._heads = (outputs, values)
+        return outputs.detach(), values.detach()
+
+    def _outputs(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
         policy = self.policy
         pi_features, vf_features = self._extracted(features)
         latent_pi = self._hidden(policy.mlp_extractor.policy_net, pi_features)
         latent_vf = self._hidden(policy.mlp_extractor.value_net, vf_features)
-        outputs, values = policy.action_net(latent_pi.float()), policy.value_net(latent_vf.float())[:, 0]
-        self._heads = (outputs, values)
-        return outputs.detach(), values.detach()
+        return policy.action_net(latent_pi.float()), policy.value_net(latent_vf.float())[:, 0]
 
     def backward(self, output_gradient: th.Tensor, value_gradient: th.Tensor, log_std_gradient: Any) -> None:
         """Fill the gradients of all parameters, and let go of the graph.

@@ -12,13 +12,12 @@ from gymnasium import spaces
 from stable_baselines3.common.utils import LinearSchedule
 
 from sb3_ppo_from_scratch.settings import (
-    check_action_space,
     check_hyperparameters,
-    check_observation_space,
     check_rollout_size,
     ragged_minibatch_warning,
     schedule_value,
 )
+from sb3_ppo_from_scratch.spaces import check_action_space, check_observation_space
 from tests.environments import ACTION_SPACES, OBSERVATION_SPACES
 
 ENGINES = ("auto", "reference")
@@ -38,6 +37,8 @@ GOOD: dict[str, Any] = {
     "sde_sample_freq": -1,
     "target_kl": None,
     "engine": "auto",
+    "precision": "fp32",
+    "compile": False,
 }
 COUNTS = ("n_steps", "batch_size", "n_epochs")
 FRACTIONS = ("gamma", "gae_lambda")
@@ -75,12 +76,16 @@ OUT_OF_RANGE = [
     ("sde_sample_freq", -2),
     ("engine", "fused"),
     ("engine", None),
+    ("precision", "fp16"),
+    ("precision", None),
 ]
 WRONG_TYPE = [
     *each(COUNTS, 64.0, "64", None, True, np.float64(64), [64]),
     *each(NUMBERS, "1e-3", True, np.True_, [0.1], np.array([0.1]), 1j),
     *each(tuple(name for name in NUMBERS if name not in OPTIONAL), None),
     *each(tuple(name for name in NUMBERS if name not in SCHEDULED), abs),
+    *each(("normalize_advantage", "compile"), "no", 1, None),
+    *each(("sde_sample_freq",), True, 2.0),
 ]
 ACCEPTED = [
     *each(COUNTS, 2, np.int64(64), np.int32(64)),
@@ -92,7 +97,8 @@ ACCEPTED = [
     ("max_grad_norm", math.inf),
     *each(("sde_sample_freq",), -1, 0, 4, np.int64(4)),
     *each(("engine",), *ENGINES),
-    *each(("normalize_advantage",), True, False),
+    *each(("normalize_advantage", "compile"), True, False),
+    *each(("precision",), "fp32", "bf16"),
 ]
 
 
