@@ -86,15 +86,14 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
         raise InvalidArgumentError(
             f"sde_sample_freq={values['sde_sample_freq']} must be -1 (once a rollout) or a number of steps."
         )
-    if not isinstance(values["normalize_advantage"], (bool, np.bool_)):
-        raise TypeError(f"normalize_advantage={values['normalize_advantage']!r} must be True or False.")
+    for name in ("normalize_advantage", "compile"):
+        if not isinstance(values[name], (bool, np.bool_)):
+            raise TypeError(f"{name}={values[name]!r} must be True or False, not {type(values[name]).__name__}.")
     if values["normalize_advantage"] and values["batch_size"] < 2:
         raise InvalidArgumentError(
             f"batch_size={values['batch_size']} leaves one advantage per minibatch, which cannot be normalised; "
             "use batch_size >= 2 or normalize_advantage=False."
         )
-    if not isinstance(values["compile"], (bool, np.bool_)):
-        raise TypeError(f"compile={values['compile']!r} must be True or False.")
     if values["precision"] not in ("fp32", "bf16"):
         raise InvalidArgumentError(f"precision={values['precision']!r} is unknown; choose 'fp32' or 'bf16'.")
     if values["engine"] not in tuple(engines):

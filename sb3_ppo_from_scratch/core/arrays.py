@@ -23,6 +23,18 @@ def namespace(array: Array) -> Any:
     return th if isinstance(array, th.Tensor) else np
 
 
+def stacked(frames: Array, index: Array) -> Array:
+    """Put stacks of images together from their frames.
+
+    :param frames: [P, H, W]
+    :param index: [..., C] whole numbers in [0, P), on the same device
+    :return: [..., C, H, W], a copy
+    """
+    if isinstance(frames, th.Tensor):
+        return frames.index_select(0, index.flatten()).view(*index.shape, *frames.shape[1:])
+    return frames.take(index, axis=0)
+
+
 def onehot(indices: Array, like: Array) -> Array:
     """1 at each row's index, 0 elsewhere.
 

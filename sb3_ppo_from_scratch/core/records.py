@@ -11,10 +11,21 @@ from typing import Any, NamedTuple
 from sb3_ppo_from_scratch.core.arrays import Array
 
 
+class FrameStacks(NamedTuple):
+    """N stacks of C images that share P frames, most of them with their neighbours; see ``arrays.stacked``.
+
+    :param frames: [P, H, W] uint8
+    :param index: [N, C] int32, positions in [0, P) of the frames of each stack, the newest last
+    """
+
+    frames: Array
+    index: Array
+
+
 class PackedRollout(NamedTuple):
     """A whole rollout of N = T·E transitions as flat columns, cheap to draw minibatches from.
 
-    :param observations: [N, *obs_shape], or a dict of such arrays
+    :param observations: [N, *obs_shape], ``FrameStacks`` of N images, or a dict of arrays
     :param actions: [N, action_dim] float32
     :param scalars: [4, N] float32: old values, old log-probabilities, advantages, returns
     """

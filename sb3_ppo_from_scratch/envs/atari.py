@@ -1,33 +1,30 @@
-"""Atari games as one SB3 vector environment, stepped by several threads in one process.
+"""Atari games as one SB3 vector environment, played by several processes.
 
-Owns the games' creation, their frame stacks and SB3's ``VecEnv`` contract; must not know any algorithm.
+Owns SB3's ``VecEnv`` contract, frame stacks and monitor files; must not know any algorithm.
 """
 
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common import atari_wrappers as wrappers
-from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from sb3_ppo_from_scratch.envs.actions import checked_actions
-from sb3_ppo_from_scratch.envs.atari_emulator import make_emulator, require_extra
-from sb3_ppo_from_scratch.envs.crew import Crew
+from sb3_ppo_from_scratch.envs.atari_emulator import require_extra
+from sb3_ppo_from_scratch.envs.frame_stack import FrameStack
 
 if TYPE_CHECKING:
-    from sb3_ppo_from_scratch.envs.atari_game import AtariGame
-
-# Each step needs the interpreter lock for about a tenth of its time: more threads would only wait for it.
-_MOST_THREADS = 8
+    from sb3_ppo_from_scratch.envs.atari_team import AtariTeam
 
 
 class AtariVecEnv(VecEnv):
@@ -37,10 +34,6 @@ class AtariVecEnv(VecEnv):
     returns the same observations, rewards, dones and infos in every bit, no-ops and sticky actions included, for the
     same seed and actions. ``infos[i]["episode"]`` counts the whole game as ``Monitor`` does inside ``AtariWrapper``:
     unclipped return, length in raw frames, no-ops included.
-
-    Faster because ale-py's emulators run in threads without the interpreter lock, colours are looked up in tables,
-    and nothing is wrapped. (``ale_py.AtariVectorEnv`` is not used: it cannot step one game alone, which FIRE after a
-    lost life needs, it greys before it takes the maximum, and it waits for ever after an action out of range.)
 
     Observations are [n_envs, frame_stack, screen_size, screen_size] uint8, oldest frame first, as policies see SB3's
     environments, so models move between both. Every array returned is the caller's to keep and change.
@@ -57,7 +50,7 @@ class AtariVecEnv(VecEnv):
     :param frame_stack: frames per observation, at least 1
     :param env_kwargs: for ``gymnasium.make``, such as ``mode``, ``difficulty`` or ``max_num_frames_per_episode``
     :param monitor_dir: folder for the files ``<i>.monitor.csv``; None for no files
-    :param n_threads: threads that step the games; None for one per available core, at most 8
+    :param n_processes: that play the games, this one included; None for one per available core
     :raises ImportError: without ``ale_py`` or OpenCV
     :raises ValueError: for an argument out of range or an environment that these games cannot stand in for
     """
@@ -77,46 +70,53 @@ class AtariVecEnv(VecEnv):
         frame_stack: int = 4,
         env_kwargs: dict[str, Any] | None = None,
         monitor_dir: str | None = None,
-        n_threads: int | None = None,
+        n_processes: int | None = None,
     ) -> None:
-        if n_threads is None:
-            n_threads = min(_available_cores(), _MOST_THREADS)
-        for name, value in (("n_envs", n_envs), ("frame_stack", frame_stack), ("n_threads", n_threads)):
+        if n_processes is None:
+            n_processes = _available_cores()
+        for name, value in (("n_envs", n_envs), ("frame_stack", frame_stack), ("n_processes", n_processes)):
             if value < 1:
                 raise ValueError(f"{name}={value} must be at least 1.")
         require_extra()
-        from sb3_ppo_from_scratch.envs.atari_game import AtariGame, AtariSettings
-        from sb3_ppo_from_scratch.envs.atari_screen import Palette
+        from sb3_ppo_from_scratch.envs.atari_game import AtariSettings
+        from sb3_ppo_from_scratch.envs.atari_group import GroupSettings
+        from sb3_ppo_from_scratch.envs.atari_team import AtariTeam
 
-        settings = AtariSettings(
+        self._settings = AtariSettings(
             noop_max, frame_skip, screen_size, terminal_on_life_loss, clip_reward, action_repeat_probability
         )
-        palette = Palette()
-        self.games: list[AtariGame] = []
-        for i in range(n_envs):
-            monitor_file = None if monitor_dir is None else os.path.join(monitor_dir, str(i))
-            self.games.append(AtariGame(make_emulator(env_id, env_kwargs or {}), settings, palette, monitor_file))
-        self._clip_reward = clip_reward
-        self._stack: NDArray[np.uint8] = np.zeros((n_envs, frame_stack, screen_size, screen_size), np.uint8)
-        self._crew = Crew(min(n_envs, n_threads))
-        self._closed = self._ready = False
-        super().__init__(n_envs, spaces.Box(0, 255, self._stack.shape[1:], np.uint8), self.games[0].env.action_space)
-        self.metadata = self.games[0].env.metadata
+        t_start = time.time()
+        group_settings = GroupSettings(env_id, env_kwargs or {}, self._settings, t_start)
+        self._team: AtariTeam = AtariTeam(group_settings, n_envs, n_processes)
+        self._stack = FrameStack(n_envs, frame_stack, screen_size)
+        self._ready = self._stepping = self._closed = False
+        super().__init__(n_envs, self._stack.space, self._team.first_game.env.action_space)
+        self.metadata = self._team.first_game.env.metadata
+        self._writers: list[ResultsWriter] = []
+        if monitor_dir is not None:
+            header: dict[str, float | str] = {"t_start": t_start, "env_id": env_id}
+            self._writers = [ResultsWriter(os.path.join(monitor_dir, str(i)), header) for i in range(n_envs)]
         if seed is not None:
             self.action_space.seed(seed)
         self.seed(seed)
 
-    def reset(self) -> NDArray[np.uint8]:  # noqa: D102
+    def reset(self) -> NDArray[np.uint8]:
+        """Restart every game; where only a life was lost, SB3 goes on with the game, and so does this.
+
+        :return: [n_envs, frame_stack, screen_size, screen_size] uint8, black but for the newest frame
+        :raises RuntimeError: if closed
+        """
         self._check_open()
-        self._crew.finish()
-        self._stack[...] = 0
-        for i, game in enumerate(self.games):
-            self.reset_infos[i] = game.restart(self._seeds[i], self._options[i] or None)
-            game.draw(self._stack[i, -1])
+        self._ready = self._stepping = False
+        result = self._team.reset(self._seeds, [options or None for options in self._options])
+        self.reset_infos = result.infos
+        self._write_episodes(result.episodes)
         self._reset_seeds()
         self._reset_options()
+        self._stack.clear()
+        self._stack.push(result.frames)
         self._ready = True
-        return self._stack.copy()
+        return self._stack.observations()
 
     def step_async(self, actions: Any) -> None:
         """Start a step.
@@ -127,41 +127,45 @@ class AtariVecEnv(VecEnv):
         :raises RuntimeError: if closed, not yet reset, or already stepping
         """
         self._check_open()
+        if self._stepping:
+            raise RuntimeError("A step is under way: call step_wait() before the next step_async().")
         if not self._ready:
             raise RuntimeError("Call reset() first: there is no game to step.")
-        if self._crew.at_work:
-            raise RuntimeError("A step is under way: call step_wait() before the next step_async().")
-        self._actions = checked_actions(actions, self.action_space, self.num_envs).tolist()
-        self._rewards = np.zeros(self.num_envs, np.float32)
-        self._dones = np.zeros(self.num_envs, bool)
-        self._infos: list[dict[str, Any]] = [{}] * self.num_envs
-        self._crew.begin(self._play, self.num_envs)
+        checked = checked_actions(actions, self.action_space, self.num_envs)
+        # Whatever breaks off the step, only a reset brings all games together again.
+        self._ready, self._stepping = False, True
+        self._team.begin_step(checked.tolist())
 
     def step_wait(self) -> VecEnvStepReturn:
         """Finish a step.
 
-        :return: observations [n_envs, frame_stack, size, size] uint8, rewards [n_envs] float32, dones [n_envs] bool,
-            and one dict for each game
-        :raises RuntimeError: if no step was started, or after ``close``
+        :return: observations as from ``reset``, rewards [n_envs] float32, dones [n_envs] bool, one dict for each game
+        :raises RuntimeError: if no step was started, after ``close``, or if a process is gone
         """
         self._check_open()
-        if not self._crew.at_work:
+        if not self._stepping:
             raise RuntimeError("No step is under way: call step_async() first.")
-        self._ready = False
-        self._crew.finish()
+        self._stepping = False
+        result = self._team.finish_step()
         self._ready = True
-        return self._stack.copy(), self._rewards, self._dones, self._infos
+        self._write_episodes(result.episodes)
+        self._stack.push(result.frames)
+        rewards, dones = np.array(result.rewards, np.float32), np.zeros(self.num_envs, bool)
+        for i, (last_frame, info) in result.restarts.items():
+            dones[i] = True
+            result.infos[i]["terminal_observation"] = self._stack.ended(i, last_frame)
+            self.reset_infos[i] = info
+        if self._settings.clip_reward:
+            np.sign(rewards, out=rewards)
+        return self._stack.observations(), rewards, dones, result.infos
 
-    def close(self) -> None:  # noqa: D102
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._crew.finish()
-        finally:
-            self._crew.close()
-            for game in self.games:
-                game.close()
+    def close(self) -> None:
+        """End the games and their processes; closing again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._team.close()
+            for writer in self._writers:
+                writer.close()
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """The games' screens in full size and colour.
@@ -171,16 +175,19 @@ class AtariVecEnv(VecEnv):
         if self.render_mode != "rgb_array":
             warnings.warn(f"The render mode is {self.render_mode}, images need `rgb_array`.", stacklevel=2)
             return [None] * self.num_envs
-        return [game.env.render() for game in self.games]
+        return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute of each game or, where it has none of that name, of its ``ale_py.AtariEnv``."""
-        return [_attribute(self.games[i], attr_name) for i in self._get_indices(indices)]
+        """The attribute of each game or, where it has none of that name, of its ``ale_py.AtariEnv``.
+
+        What cannot be pickled, such as ``ale``, can be had only with ``n_processes=1``.
+        """
+        return [self._team.ask(i, "get_attr", attr_name) for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute that ``get_attr`` then finds; as with SB3's wrappers, the emulator's own stays as it is."""
         for i in self._get_indices(indices):
-            setattr(self.games[i], attr_name, value)
+            self._team.ask(i, "set_attr", attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
@@ -191,42 +198,32 @@ class AtariVecEnv(VecEnv):
         """
         if method_name in ("reset", "step", "close"):
             raise ValueError(f"Call {method_name}() of the vector environment, its games cannot do it one by one.")
-        methods = [_attribute(self.games[i], method_name) for i in self._get_indices(indices)]
-        return [method(*method_args, **method_kwargs) for method in methods]
+        return [
+            self._team.ask(i, "call", method_name, *method_args, **method_kwargs) for i in self._get_indices(indices)
+        ]
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> list[bool]:
         """Whether the games behave as if wrapped: true for ``Monitor`` and for what the arguments stand for."""
-        settings = self.games[0].settings
         standing_for = {
             Monitor: True,
             wrappers.AtariWrapper: True,
-            wrappers.StickyActionEnv: settings.action_repeat_probability > 0,
-            wrappers.NoopResetEnv: settings.noop_max > 0,
-            wrappers.MaxAndSkipEnv: settings.frame_skip > 1,
-            wrappers.EpisodicLifeEnv: settings.terminal_on_life_loss,
-            wrappers.FireResetEnv: self.games[0].needs_fire,
+            wrappers.StickyActionEnv: self._settings.action_repeat_probability > 0,
+            wrappers.NoopResetEnv: self._settings.noop_max > 0,
+            wrappers.MaxAndSkipEnv: self._settings.frame_skip > 1,
+            wrappers.EpisodicLifeEnv: self._settings.terminal_on_life_loss,
+            wrappers.FireResetEnv: self._team.first_game.needs_fire,
             wrappers.WarpFrame: True,
-            wrappers.ClipRewardEnv: settings.clip_reward,
+            wrappers.ClipRewardEnv: self._settings.clip_reward,
         }
         wrapped = any(present and issubclass(kind, wrapper_class) for kind, present in standing_for.items())
         return [wrapped for _ in self._get_indices(indices)]
 
-    def _play(self, i: int) -> None:
-        game, frames = self.games[i], self._stack[i]
-        reward, terminated, truncated, info = game.play(self._actions[i])
-        frames[:-1] = frames[1:]
-        game.draw(frames[-1])
-        info["TimeLimit.truncated"] = truncated and not terminated
-        if terminated or truncated:
-            info["terminal_observation"] = frames.copy()
-            self.reset_infos[i] = game.restart()
-            frames[:-1] = 0
-            game.draw(frames[-1])
-            self._dones[i] = True
-        self._rewards[i] = np.sign(reward) if self._clip_reward else reward
-        self._infos[i] = info
+    def _write_episodes(self, episodes: list[tuple[int, dict[str, float]]]) -> None:
+        if self._writers:
+            for i, episode in episodes:
+                self._writers[i].write_row(episode)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -235,7 +232,3 @@ class AtariVecEnv(VecEnv):
 
 def _available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _attribute(game: AtariGame, name: str) -> Any:
-    return getattr(game, name) if hasattr(game, name) else getattr(game.env, name)

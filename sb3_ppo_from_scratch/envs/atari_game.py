@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.monitor import ResultsWriter
 
 from sb3_ppo_from_scratch.envs.atari_screen import Palette, Screen
 
@@ -54,12 +53,13 @@ class AtariGame:
     :param env: ``ale_py.AtariEnv`` with RGB observations and a frame skip of 1
     :param settings: what the wrappers would be given
     :param palette: shared with the other copies of this game
-    :param monitor_file: path without ending of the file that ``Monitor`` would write; None for no file
+    :param t_start: ``time.time()`` from which ``Monitor`` would count the seconds of ``episode["t"]``
     """
 
-    def __init__(self, env: Any, settings: AtariSettings, palette: Palette, monitor_file: str | None = None) -> None:
+    def __init__(self, env: Any, settings: AtariSettings, palette: Palette, t_start: float) -> None:
         self.env = env
         self.settings = settings
+        self.ended_episodes: list[dict[str, float]] = []
         self.lives = 0
         self.was_real_done = True
         self.observation_space = spaces.Box(0, 255, (settings.screen_size, settings.screen_size, 1), np.uint8)
@@ -72,9 +72,7 @@ class AtariGame:
         self._screen = Screen(env.ale, palette, settings.screen_size)
         self._shows_maximum = False
         self._sticky_action = _NOOP
-        self._t_start = time.time()
-        header: dict[str, float | str] = {"t_start": self._t_start, "env_id": str(env.spec.id)}
-        self._writer = None if monitor_file is None else ResultsWriter(monitor_file, header)
+        self._t_start = t_start
         self._return = 0.0
         self._length = 0
         self._episode: dict[str, float] | None = None
@@ -117,10 +115,8 @@ class AtariGame:
         self._screen.draw(picture)
 
     def close(self) -> None:
-        """Close the emulator and the monitor file."""
+        """Close the emulator."""
         self.env.close()
-        if self._writer is not None:
-            self._writer.close()
 
     def _play_life(self, action: int) -> tuple[float, bool, bool]:
         reward, terminated, truncated = self._advance(action, self.settings.frame_skip)
@@ -186,8 +182,8 @@ class AtariGame:
     def _end_episode(self) -> None:
         elapsed = round(time.time() - self._t_start, 6)
         self._episode = {"r": round(self._return, 6), "l": self._length, "t": elapsed}
-        if self._writer is not None:
-            self._writer.write_row(self._episode)
+        # No-ops can end a game too: SB3 writes that one to the monitor file, but no info shows it.
+        self.ended_episodes.append(self._episode)
 
     def _observe(self) -> None:
         if self._shows_maximum:

@@ -5,7 +5,6 @@ Owns colours, the maximum of two frames and resizing, equal in every bit to SB3'
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any
 
 import cv2
@@ -19,17 +18,16 @@ class Palette:
     """Grey values of an emulator's colours, learned from its own RGB pictures.
 
     The emulator hands out colour numbers thirty times faster than RGB, but does not tell its palette. One palette
-    serves every copy of a game, from several threads.
+    serves every copy of a game.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._rgb = np.zeros((_N_COLOURS, 3), np.uint8)
         self.known: NDArray[np.bool_] = np.zeros(_N_COLOURS, bool)
         # SB3's buffers hold black until the first frames fill them; ours hold colour 0, which is black.
         self.known[0] = True
-        self.grey: NDArray[np.uint8] = np.zeros(_N_COLOURS, np.uint8)
-        self.grey_of_maximum: NDArray[np.uint8] = np.zeros(_N_COLOURS * _N_COLOURS, np.uint8)
+        self.grey: NDArray[Any] = np.zeros(_N_COLOURS, np.uint8)
+        self.grey_of_maximum: NDArray[Any] = np.zeros(_N_COLOURS * _N_COLOURS, np.uint8)
 
     def learn(self, colours: NDArray[np.uint8], rgb: NDArray[np.uint8]) -> None:
         """Take in the colours of one screen.
@@ -37,13 +35,11 @@ class Palette:
         :param colours: [height, width] colour numbers
         :param rgb: [height, width, 3] the same screen
         """
-        with self._lock:
-            self._rgb[colours] = rgb
-            # Rewriting a known entry changes nothing, so other threads may read the tables meanwhile.
-            self.grey[:] = cv2.cvtColor(self._rgb[None], cv2.COLOR_RGB2GRAY)[0]
-            maxima = np.maximum(self._rgb[:, None], self._rgb[None])
-            self.grey_of_maximum[:] = cv2.cvtColor(maxima, cv2.COLOR_RGB2GRAY).ravel()
-            self.known[colours] = True
+        self._rgb[colours] = rgb
+        self.known[colours] = True
+        self.grey = cv2.cvtColor(self._rgb[None], cv2.COLOR_RGB2GRAY)[0]
+        maxima = np.maximum(self._rgb[:, None], self._rgb[None])
+        self.grey_of_maximum = cv2.cvtColor(maxima, cv2.COLOR_RGB2GRAY).ravel()
 
 
 class Screen:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 from numpy.typing import NDArray
 
 # In NEXT_STEP mode a vector environment need not understand reset_mask, and nothing tells whether it does.
@@ -18,7 +18,11 @@ _REMEDY = (
     "construct it with autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP, or with gymnasium.make_vec("
     "..., vectorization_mode='sync', vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP})."
 )
-_COUNTERS = ("episode_start_times", "episode_returns", "episode_lengths", "prev_dones")
+# What wrappers remember of each environment's episode, and what a reset of some makes them forget of all.
+_MEMORIES: dict[type[VectorWrapper[Any, Any, Any, Any, Any]], tuple[str, ...]] = {
+    RecordEpisodeStatistics: ("episode_start_times", "episode_returns", "episode_lengths", "prev_dones"),
+    NormalizeReward: ("accumulated_reward", "_prev_dones"),
+}
 
 
 def usable_autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
@@ -36,6 +40,10 @@ def usable_autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
         )
     mode = AutoresetMode(env.metadata["autoreset_mode"])
     base = env.unwrapped
+    if any(isinstance(wrapper, NormalizeObservation) for wrapper in wrappers_of(env)):
+        raise ValueError(
+            f"{env}: NormalizeObservation cannot begin some episodes and not others; use SB3's VecNormalize."
+        )
     if mode is AutoresetMode.NEXT_STEP:
         if not any(kind.__name__ in _RESETS_BY_MASK for kind in type(base).__mro__):
             raise ValueError(f"{env} resets one step late, which would teach transitions that never were: {_REMEDY}")
@@ -52,25 +60,28 @@ def reset_only(env: VectorEnv[Any, Any, Any], mask: NDArray[np.bool_]) -> tuple[
     :param mask: [n_envs] bool, at least one true
     :return: observations and infos; only the rows of the mask mean anything
     """
-    counting = statistics_wrappers(env)
-    before = [{name: np.array(getattr(wrapper, name)) for name in _COUNTERS} for wrapper in counting]
+    kept = [
+        (wrapper, name, np.array(getattr(wrapper, name)))
+        for wrapper in wrappers_of(env)
+        for kind, names in _MEMORIES.items()
+        if isinstance(wrapper, kind)
+        for name in names
+    ]
     result = env.reset(options={"reset_mask": mask.copy()})
-    # The mask is popped before the wrapper looks for it (Gymnasium 1.4), and every count starts anew.
-    for wrapper, counters in zip(counting, before, strict=True):
-        for name, values in counters.items():
-            getattr(wrapper, name)[~mask] = values[~mask]
+    # Gymnasium 1.4: the mask is popped before RecordEpisodeStatistics looks for it; NormalizeReward does not look.
+    for wrapper, name, values in kept:
+        getattr(wrapper, name)[~mask] = values[~mask]
     return result
 
 
-def statistics_wrappers(env: VectorEnv[Any, Any, Any]) -> list[RecordEpisodeStatistics[Any, Any]]:
-    """The wrappers that count episodes.
+def wrappers_of(env: VectorEnv[Any, Any, Any]) -> list[VectorWrapper[Any, Any, Any, Any, Any]]:
+    """The wrappers around a vector environment.
 
     :param env: wrapped or not
     :return: from the outside in
     """
     found = []
     while isinstance(env, VectorWrapper):
-        if isinstance(env, RecordEpisodeStatistics):
-            found.append(env)
+        found.append(env)
         env = env.env
     return found

@@ -44,15 +44,17 @@ def chosen_rows(mask: NDArray[np.bool_], where_true: Any, where_false: Any) -> A
     return rows
 
 
-def info_of(batch: dict[str, Any], i: int) -> dict[str, Any]:
+def info_of(batch: dict[str, Any] | list[dict[str, Any]], i: int) -> dict[str, Any]:
     """One environment's info.
 
     A batch has one array (or dict of arrays) for each key, and under the key with ``_`` before it which rows count.
 
-    :param batch: infos as a ``gymnasium.vector.VectorEnv`` returns them
+    :param batch: infos as a ``gymnasium.vector.VectorEnv`` returns them, or as a list with one dict for each
     :param i: which environment
     :return: the entries that count for it
     """
+    if isinstance(batch, list):
+        return dict(batch[i])
     info: dict[str, Any] = {}
     for key, values in batch.items():
         if key.startswith("_") and key[1:] in batch:

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
@@ -20,7 +21,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from sb3_ppo_from_scratch.envs.actions import checked_actions
-from sb3_ppo_from_scratch.envs.autoreset import reset_only, statistics_wrappers, usable_autoreset_mode
+from sb3_ppo_from_scratch.envs.autoreset import reset_only, usable_autoreset_mode, wrappers_of
 from sb3_ppo_from_scratch.envs.batches import chosen_rows, info_of, observation_of
 
 
@@ -46,8 +47,7 @@ class GymnasiumVecEnv(VecEnv):
     Steps like ``DummyVecEnv``: at the end of an episode the observation is the next episode's first,
     ``infos[i]["terminal_observation"]`` has the last, and no fake transition reaches the learner. In SAME_STEP mode
     the environment does so itself; in NEXT_STEP and DISABLED mode the finished environments, and only those, are reset
-    at once with ``options={"reset_mask": ...}``. An observation wrapper of Gymnasium's with a memory, such as
-    ``NormalizeObservation``, then counts the other environments' observations twice: use SB3's ``VecNormalize``.
+    at once with ``options={"reset_mask": ...}``.
 
     ``infos[i]["episode"]`` is there if ``RecordEpisodeStatistics`` or SB3's ``Monitor`` wraps the environment.
 
@@ -206,7 +206,8 @@ class GymnasiumVecEnv(VecEnv):
         parts = getattr(self.env.unwrapped, "envs", None)
         if parts is not None and any(is_wrapped(part, wrapper_class) for part in parts):
             return [is_wrapped(parts[i], wrapper_class) for i in chosen]
-        monitored = bool(statistics_wrappers(self.env)) or (parts is None and self.has_attr("get_episode_rewards"))
+        counted = any(isinstance(wrapper, RecordEpisodeStatistics) for wrapper in wrappers_of(self.env))
+        monitored = counted or (parts is None and self.has_attr("get_episode_rewards"))
         return [issubclass(Monitor, wrapper_class) and monitored for _ in chosen]
 
     def _call(self, name: str) -> Callable[..., Any]:

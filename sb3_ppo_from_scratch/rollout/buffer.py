@@ -5,7 +5,7 @@ Owns storage only; the arithmetic is in ``core.advantages``, the order of servin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ppo_from_scratch.core.advantages import compute_gae
 from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
+from sb3_ppo_from_scratch.rollout import frames
 from sb3_ppo_from_scratch.rollout.minibatches import IntArray, minibatch_slices, rows
 
 Array = npt.NDArray[Any]
@@ -32,7 +33,7 @@ class RolloutBuffer(BaseBuffer):
     Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers in two ways that matter: actions
     of a ``Box`` are stored as float32 whatever the dtype of the space, and observations that arrive as floats are not
     truncated to a narrower space (VecNormalize over integers or float16). What is stored is what the policy saw and
-    did.
+    did. Stacks of images are kept as single frames, about 1/C of the bytes, and put together when they are read.
 
     :param buffer_size: T, steps per environment and rollout
     :param observation_space: Box, Discrete, MultiDiscrete, MultiBinary or a Dict of these
@@ -41,7 +42,6 @@ class RolloutBuffer(BaseBuffer):
     :param gae_lambda: λ in [0, 1]
     :param gamma: γ in [0, 1]
     :param n_envs: E
-    :ivar observations: [T, E, *obs_shape], or a dict of such arrays
     :ivar actions: [T, E, action_dim], as sampled by the policy
     :ivar rewards: [T, E] float32, as the environment gave them
     :ivar bootstraps: [T, E] float32, γ·V(terminal observation) where a time limit cut the episode, else 0
@@ -54,7 +54,6 @@ class RolloutBuffer(BaseBuffer):
     :ivar min_batch_size: a ragged last minibatch smaller than this joins the one before it (default 1: SB3's cut)
     """
 
-    observations: Array | dict[str, Array]
     rewards: npt.NDArray[np.float32]
     bootstraps: npt.NDArray[np.float32]
     episode_starts: npt.NDArray[np.float32]
@@ -83,22 +82,43 @@ class RolloutBuffer(BaseBuffer):
 
     def _allocate(self) -> None:
         steps_and_envs = (self.buffer_size, self.n_envs)
+        shapes: Any = self.obs_shape
+        self._stored: frames.Stored | dict[str, frames.Stored]
         if isinstance(self.observation_space, spaces.Dict):
-            shapes: Any = self.obs_shape
-            self.observations = {
+            self._stored = {
                 key: np.zeros((*steps_and_envs, *shapes[key]), dtype=space.dtype)
                 for key, space in self.observation_space.spaces.items()
             }
         else:
-            self.observations = np.zeros((*steps_and_envs, *self.obs_shape), dtype=self.observation_space.dtype)
+            self._stored = frames.new_storage(*steps_and_envs, self.observation_space, shapes)
         # Policies sample a Box in float32; its own dtype would truncate or wrap what was sampled.
         action_dtype = np.float32 if isinstance(self.action_space, spaces.Box) else self.action_space.dtype
         self.actions = np.zeros((*steps_and_envs, self.action_dim), dtype=action_dtype)
         for name in ("rewards", "bootstraps", "episode_starts", "values", "log_probs", "advantages", "returns"):
             setattr(self, name, np.zeros(steps_and_envs, dtype=np.float32))
 
+    @property
+    def observations(self) -> Array | dict[str, Array]:
+        """[T, E, *obs_shape], or a dict of such arrays: the storage, or a copy where that holds single frames.
+
+        What is assigned becomes the storage.
+        """
+        observations: Array | dict[str, Array] = self._of_each(frames.whole)
+        return observations
+
+    @observations.setter
+    def observations(self, observations: Array | dict[str, Array]) -> None:
+        self._stored = {**observations} if isinstance(observations, dict) else observations
+
+    def _of_each(self, function: Callable[[frames.Stored], Any]) -> Any:
+        if isinstance(self._stored, dict):
+            return {key: function(stored) for key, stored in self._stored.items()}
+        return function(self._stored)
+
     def reset(self) -> None:
         """Begin a new rollout. Rows are overwritten as they come; none is served before all are new."""
+        if isinstance(self._stored, frames.FrameStore):
+            self._stored.reset()
         self.bootstraps[:] = 0.0
         self.advantages[:] = 0.0
         self.returns[:] = 0.0
@@ -135,20 +155,12 @@ class RolloutBuffer(BaseBuffer):
         self.full = self.pos == self.buffer_size
 
     def _add_observations(self, obs: Array | Mapping[str, Array]) -> None:
-        if isinstance(self.observations, dict):
+        if isinstance(self._stored, dict):
             assert isinstance(obs, Mapping)
-            for key in self.observations:
-                self.observations[key] = self._with_row(self.observations[key], np.asarray(obs[key]))
+            for key, stored in self._stored.items():
+                self._stored[key] = frames.with_row(stored, self.pos, np.asarray(obs[key]))
         else:
-            self.observations = self._with_row(self.observations, np.asarray(obs))
-
-    def _with_row(self, stored: Array, row: Array) -> Array:
-        is_narrow = stored.dtype not in (np.float32, np.float64)
-        if is_narrow and row.dtype != stored.dtype and np.issubdtype(row.dtype, np.floating):
-            stored = stored.astype(np.float32)
-        # Discrete observations come as [E] and are stored as [E, 1].
-        stored[self.pos] = row.reshape(stored.shape[1:])
-        return stored
+            self._stored = frames.with_row(self._stored, self.pos, np.asarray(obs))
 
     def add_bootstrap(self, bootstrap: Array) -> None:
         """Credit the newest step with the value of a state that a time limit kept from being visited.
@@ -205,6 +217,9 @@ class RolloutBuffer(BaseBuffer):
     def packed(self) -> PackedRollout | None:
         """The whole rollout as flat columns, for engines that draw minibatches themselves.
 
+        The rows are step-major, unlike those of ``get``, and views of the storage: images that are kept as single
+        frames come as ``FrameStacks``.
+
         :return: None if somebody made it serve minibatches in another way, which must then be respected
         :raises RuntimeError: if fewer than T steps are stored
         """
@@ -213,32 +228,20 @@ class RolloutBuffer(BaseBuffer):
             if name in vars(self) or getattr(type(self), name) is not getattr(RolloutBuffer, name):
                 return None
         n_samples = self.buffer_size * self.n_envs
-        observations: Any = (
-            {key: stored.reshape(n_samples, *stored.shape[2:]) for key, stored in self.observations.items()}
-            if isinstance(self.observations, dict)
-            else self.observations.reshape(n_samples, *self.observations.shape[2:])
-        )
         scalars = np.stack([self.values, self.log_probs, self.advantages, self.returns]).reshape(4, n_samples)
         actions = self.actions.reshape(n_samples, self.action_dim).astype(np.float32, copy=False)
-        return PackedRollout(observations, actions, scalars)
+        return PackedRollout(self._of_each(frames.packed), actions, scalars)
 
     def _get_samples(self, batch_inds: IntArray, env: VecNormalize | None = None) -> Minibatch:  # type: ignore[override]
         # Fancy indexing has copied already, so that the tensors may share its memory.
         return Minibatch(
-            observations=self._observation_rows(batch_inds),
+            observations=self._of_each(lambda stored: self.to_torch(frames.served(stored, batch_inds), copy=False)),
             actions=self.to_torch(rows(self.actions, batch_inds).astype(np.float32, copy=False), copy=False),
             old_values=self.to_torch(rows(self.values, batch_inds), copy=False),
             old_log_prob=self.to_torch(rows(self.log_probs, batch_inds), copy=False),
             advantages=self.to_torch(rows(self.advantages, batch_inds), copy=False),
             returns=self.to_torch(rows(self.returns, batch_inds), copy=False),
         )
-
-    def _observation_rows(self, batch_inds: IntArray) -> Any:
-        if isinstance(self.observations, dict):
-            return {
-                key: self.to_torch(rows(stored, batch_inds), copy=False) for key, stored in self.observations.items()
-            }
-        return self.to_torch(rows(self.observations, batch_inds), copy=False)
 
     def _require_full(self) -> None:
         if not self.full:

@@ -30,7 +30,7 @@ SMALL_PPO: dict[str, Any] = {"n_steps": 4, "batch_size": 4, "n_epochs": 1, "seed
 
 @pytest.fixture
 def env() -> Any:
-    env = AtariVecEnv(PONG, 2, seed=0, env_kwargs=SHORT)
+    env = AtariVecEnv(PONG, 2, seed=0, env_kwargs=SHORT, n_processes=1)
     yield env
     env.close()
 
@@ -53,7 +53,7 @@ def test_a_new_episode_starts_from_a_zeroed_stack(env: AtariVecEnv) -> None:
 
 
 def test_what_a_step_returned_is_not_overwritten_and_may_be_changed() -> None:
-    env, untouched = AtariVecEnv(PONG, 2, seed=0), AtariVecEnv(PONG, 2, seed=0)
+    env, untouched = (AtariVecEnv(PONG, 2, seed=0, n_processes=n) for n in (1, 2))
     env.reset()
     untouched.reset()
     actions = np.array([2, 3])
@@ -71,10 +71,10 @@ def test_what_a_step_returned_is_not_overwritten_and_may_be_changed() -> None:
     untouched.close()
 
 
-def test_the_number_of_threads_changes_nothing() -> None:
+def test_the_number_of_processes_changes_nothing() -> None:
     runs = []
-    for n_threads in (1, 3):
-        env = AtariVecEnv("BreakoutNoFrameskip-v4", 5, seed=0, n_threads=n_threads)
+    for n_processes in (1, 3):
+        env = AtariVecEnv("BreakoutNoFrameskip-v4", 5, seed=0, n_processes=n_processes)
         env.action_space.seed(1)
         env.reset()
         runs.append([env.step([env.action_space.sample() for _ in range(5)])[:3] for _ in range(40)])
@@ -87,7 +87,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
 
 def test_the_same_seed_plays_the_same_game_again_and_another_seed_another() -> None:
     # With lives as episodes, SB3's reset goes on with the game that is under way.
-    env = AtariVecEnv(PONG, 2, seed=0, terminal_on_life_loss=False)
+    env = AtariVecEnv(PONG, 2, seed=0, terminal_on_life_loss=False, n_processes=1)
     assert env.seed(7) == [7, 8]
     first = env.reset()
     env.seed(7)
@@ -101,7 +101,7 @@ def test_the_same_seed_plays_the_same_game_again_and_another_seed_another() -> N
 
 
 def test_reset_options_are_used_once(env: AtariVecEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    emulator = env.games[0].env
+    emulator = env.get_attr("env")[0]
     received: list[Any] = []
     original = emulator.reset
     monkeypatch.setattr(
@@ -109,7 +109,7 @@ def test_reset_options_are_used_once(env: AtariVecEnv, monkeypatch: pytest.Monke
     )
     env.set_options({"level": 1})
     env.reset()
-    env.games[0].was_real_done = True
+    env.set_attr("was_real_done", True)
     env.reset()
 
     assert received == [{"level": 1}, None]
@@ -142,7 +142,7 @@ def test_a_wrong_action_raises_before_any_game_moves(
     "arguments, message",
     [
         ({"n_envs": 0}, "n_envs=0"),
-        ({"n_threads": 0}, "n_threads=0"),
+        ({"n_processes": 0}, "n_processes=0"),
         ({"frame_stack": 0}, "frame_stack=0"),
         ({"noop_max": -1}, "noop_max=-1"),
         ({"frame_skip": 0}, "frame_skip=0"),
@@ -167,7 +167,9 @@ def test_without_the_extra_the_error_names_it(module: str, monkeypatch: pytest.M
         AtariVecEnv(PONG)
 
 
-def test_attributes_and_methods_reach_every_game(env: AtariVecEnv) -> None:
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_attributes_and_methods_reach_every_game(n_processes: int) -> None:
+    env = AtariVecEnv(PONG, 2, seed=0, n_processes=n_processes)
     env.reset()
     env.set_attr("nickname", "left", indices=0)
 
@@ -178,13 +180,14 @@ def test_attributes_and_methods_reach_every_game(env: AtariVecEnv) -> None:
     assert env.env_method("get_action_meanings", indices=1)[0][:2] == ["NOOP", "FIRE"]
     with pytest.raises(ValueError, match=r"step\(\) of the vector environment"):
         env.env_method("step", 0)
+    env.close()
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"noop_max": 0, "frame_skip": 1, "terminal_on_life_loss": False, "clip_reward": False}]
 )
 def test_it_counts_as_wrapped_in_what_sb3_would_wrap_it_in(options: dict[str, Any]) -> None:
-    ours, theirs = AtariVecEnv(PONG, 2, **options), make_atari_env(PONG, 2, wrapper_kwargs=options)
+    ours, theirs = AtariVecEnv(PONG, 2, n_processes=1, **options), make_atari_env(PONG, 2, wrapper_kwargs=options)
     kinds = [kind for kind in vars(atari_wrappers).values() if isinstance(kind, type) and issubclass(kind, gym.Wrapper)]
     for kind in [*kinds, Monitor, gym.wrappers.TimeLimit]:
         assert ours.env_is_wrapped(kind) == theirs.env_is_wrapped(kind), kind
@@ -192,7 +195,8 @@ def test_it_counts_as_wrapped_in_what_sb3_would_wrap_it_in(options: dict[str, An
     theirs.close()
 
 
-def test_pictures_are_those_of_sb3(env: AtariVecEnv) -> None:
+def test_pictures_are_those_of_sb3() -> None:
+    env = AtariVecEnv(PONG, 2, seed=0, n_processes=2)
     theirs = make_atari_env(PONG, 2, seed=0)
     env.reset()
     theirs.reset()
@@ -201,11 +205,12 @@ def test_pictures_are_those_of_sb3(env: AtariVecEnv) -> None:
     picture = env.render()
     assert picture is not None
     assert picture.shape == (210 * 2, 160, 3)
+    env.close()
     theirs.close()
 
 
 def test_without_a_render_mode_there_are_no_pictures_but_a_warning() -> None:
-    env = AtariVecEnv(PONG, 2, env_kwargs={"render_mode": None})
+    env = AtariVecEnv(PONG, 2, env_kwargs={"render_mode": None}, n_processes=1)
     env.reset()
     with pytest.warns(UserWarning, match="rgb_array"):
         assert env.get_images() == [None, None]

@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics, RescaleObservation
+from gymnasium.wrappers.vector import (
+    DictInfoToList,
+    NormalizeObservation,
+    NormalizeReward,
+    RecordEpisodeStatistics,
+    RescaleObservation,
+)
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
@@ -118,6 +124,32 @@ def test_composite_actions_are_batched(kind: Any) -> None:
         env.step(singles[:1])
 
 
+def test_normalized_rewards_are_the_same_in_every_mode() -> None:
+    runs = []
+    for mode in MODES:
+        env = as_vec_env(NormalizeReward(cart_poles(mode)), monitor_wrapper=False)
+        env.seed(0)
+        env.reset()
+        env.action_space.seed(0)
+        actions = [np.array([env.action_space.sample() for _ in range(3)]) for _ in range(60)]
+        steps = [env.step(action) for action in actions]
+        assert sum(dones.sum() for _, _, dones, _ in steps) > 3
+        runs.append([rewards for _, rewards, _, _ in steps])
+
+    for same_step, next_step, disabled in zip(runs[1], runs[0], runs[2], strict=True):
+        np.testing.assert_array_equal(next_step, same_step)
+        np.testing.assert_array_equal(disabled, same_step)
+
+
+def test_infos_may_be_a_list() -> None:
+    env = as_vec_env(DictInfoToList(RecordEpisodeStatistics(cart_poles(AutoresetMode.NEXT_STEP))))
+    env.reset()
+    episodes = [info["episode"]["l"] for _ in range(40) for info in env.step([0, 0, 0])[3] if "episode" in info]
+
+    assert len(episodes) > 6
+    assert max(episodes) < 20
+
+
 # Gymnasium refuses observation wrappers in SAME_STEP mode.
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
 def test_a_memoryless_wrapper_of_observations_also_shapes_the_last_one(mode: AutoresetMode) -> None:
@@ -187,6 +219,7 @@ class LateResetting(VectorEnv[Any, Any, Any]):
     [
         (lambda: LateResetting(autoreset_mode=AutoresetMode.NEXT_STEP), ValueError, "SAME_STEP"),
         (LateResetting, ValueError, "autoreset_mode"),
+        (lambda: NormalizeObservation(cart_poles(AutoresetMode.NEXT_STEP)), ValueError, "VecNormalize"),
         (lambda: gym.make("CartPole-v1"), TypeError, r"gymnasium\.vector\.VectorEnv"),
         (
             lambda: AsyncVectorEnv([HiddenStateEnv] * 2, shared_memory=False),
@@ -194,7 +227,13 @@ class LateResetting(VectorEnv[Any, Any, Any]):
             "shared_memory=True",
         ),
     ],
-    ids=["unknown kind that resets late", "mode not told", "single environment", "gap in AsyncVectorEnv"],
+    ids=[
+        "unknown kind that resets late",
+        "mode not told",
+        "running mean",
+        "single environment",
+        "gap in AsyncVectorEnv",
+    ],
 )
 def test_what_cannot_be_translated_correctly_is_refused_with_a_remedy(
     env: Any, error: type[Exception], message: str
