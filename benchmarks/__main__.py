@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import train
+from benchmarks.throughput import command as throughput
 
-COMMANDS = {"train": train}
+COMMANDS = {"train": train, "throughput": throughput}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from sb3_ppo_from_scratch.envs import AtariVecEnv
 from tests.envs.stepping import assert_same_run
 
 NAMED_GAMES = ("Breakout", "Pong", "Seaquest", "SpaceInvaders", "Qbert", "MsPacman")
-GAMES = (*NAMED_GAMES, "BeamRider", "Enduro", "Asteroids", "Boxing", "MontezumaRevenge", "AirRaid")
+GAMES = (*NAMED_GAMES, "BeamRider", "DemonAttack", "Asteroids", "Boxing", "MontezumaRevenge", "AirRaid")
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "lives are not episodes, rewards whole": {"terminal_on_life_loss": False, "clip_reward": False},

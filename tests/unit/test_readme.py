@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROWS = re.findall(
-    r"^\| (.+) \| \[[^]]+\]\(([^)]+\.py)\) \| `(.+)` \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    r"^\| (.+) \| \[[^]]+\]\(([^)]+\.py)\) \| `(.+)` \|$",
+    (ROOT / "README.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
 )
 
 

@@ -1,0 +1,180 @@
+"""Claims about PPO's objective with its gradients written out: autograd of the formulas, and every clip boundary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sb3_ppo_from_scratch.core import diagnostics, losses
+from sb3_ppo_from_scratch.core.families import Categorical
+from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
+from sb3_ppo_from_scratch.update.objective import HeadGradients, objective
+from tests.strategies import tensors
+from tests.unit.core.test_families import KINDS, Batch, Kind, batches
+
+SETTINGS = UpdateSettings(
+    n_epochs=1,
+    batch_size=64,
+    clip_range=0.2,
+    clip_range_vf=None,
+    ent_coef=0.0,
+    vf_coef=0.5,
+    max_grad_norm=0.5,
+    normalize_advantage=False,
+    target_kl=None,
+)
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+all_settings = st.builds(
+    lambda ent_coef, vf_coef, clip_range, clip_range_vf, normalized: replace(
+        SETTINGS,
+        ent_coef=ent_coef,
+        vf_coef=vf_coef,
+        clip_range=clip_range,
+        clip_range_vf=clip_range_vf,
+        normalize_advantage=normalized,
+    ),
+    st.sampled_from([0.0, 0.01, 1.0]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from([0.1, 0.2]),
+    st.sampled_from([None, 0.25]),
+    st.booleans(),
+)
+
+
+def automatic(
+    kind: Kind, batch: Batch, values: th.Tensor, minibatch: Minibatch, wanted: UpdateSettings
+) -> tuple[LossTerms, HeadGradients]:
+    """The same from ``core.distributions`` and ``core.losses``, differentiated by torch."""
+    outputs, values = batch.outputs.clone().requires_grad_(), values.clone().requires_grad_()
+    log_std = None if batch.log_std is None else batch.log_std.clone().requires_grad_()
+    advantages = minibatch.advantages
+    if wanted.normalize_advantage:
+        advantages = losses.normalized_advantages(advantages)
+    log_prob, entropy = kind.differentiable(outputs, log_std, minibatch.actions)
+    log_ratio = log_prob - minibatch.old_log_prob
+    ratio = log_ratio.exp()
+    policy = losses.clipped_surrogate_loss(ratio, advantages, wanted.clip_range)
+    value = losses.value_loss(values, minibatch.old_values, minibatch.returns, wanted.clip_range_vf)
+    bonus = losses.entropy_loss(entropy, log_prob)
+    loss = losses.total_loss(policy, value, bonus, wanted.vf_coef, wanted.ent_coef)
+    kl, fraction = diagnostics.approx_kl(log_ratio), diagnostics.clip_fraction(ratio, wanted.clip_range)
+    leaves = [outputs, values] if log_std is None else [outputs, values, log_std]
+    gradients = th.autograd.grad(loss, leaves)
+    by_log_std = gradients[2] if log_std is not None else None
+    return LossTerms(loss, policy, value, bonus, kl, fraction), HeadGradients(gradients[0], gradients[1], by_log_std)
+
+
+def in_numpy(minibatch: Minibatch) -> Minibatch:
+    return Minibatch(*(column.numpy() for column in minibatch))
+
+
+def assert_same(ours: Any, expected: Any, tolerance: float) -> None:
+    for one, other in zip(ours, expected, strict=True):
+        assert (one is None) == (other is None)
+        if other is not None:
+            np.testing.assert_allclose(np.asarray(one), other.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def assert_agrees(kind: Kind, batch: Batch, values: th.Tensor, minibatch: Minibatch, wanted: UpdateSettings) -> None:
+    expected_terms, expected_gradients = automatic(kind, batch, values, minibatch, wanted)
+    outputs, log_std, _ = batch.numpy()
+    for terms, gradients in (
+        objective(kind.family, batch.outputs, batch.log_std, values, minibatch, wanted),
+        objective(kind.family, outputs, log_std, values.numpy(), in_numpy(minibatch), wanted),
+    ):
+        assert_same(terms, expected_terms, 1e-6)  # shares of samples are counted in single precision
+        assert_same(gradients, expected_gradients, 1e-8)
+
+
+@every_kind
+@given(data=st.data(), wanted=all_settings)
+def test_terms_and_gradients_are_what_automatic_differentiation_gives(
+    kind: Kind, data: st.DataObject, wanted: UpdateSettings
+) -> None:
+    batch = data.draw(batches(kind))
+    n = len(batch.outputs)
+    log_prob, _ = kind.differentiable(*batch.torch())
+    # A grid of quarters puts value changes on their boundary; ratios keep clear of theirs, see the next tests.
+    values, old_values = ((data.draw(tensors(n)) * 4).round() / 4 for _ in range(2))
+    log_ratio, advantages = data.draw(tensors(n, low=-1, high=1)), data.draw(tensors(n))
+    for boundary in (1 - wanted.clip_range, 1 + wanted.clip_range):
+        assume(bool(((log_ratio.exp() - boundary).abs() > 1e-6).all()))
+    assume(not wanted.normalize_advantage or n < 2 or advantages.std() > 1e-2)
+    minibatch = Minibatch(
+        th.zeros(n), batch.actions, old_values, log_prob - log_ratio, advantages, data.draw(tensors(n))
+    )
+    assert_agrees(kind, batch, values, minibatch, wanted)
+
+
+def fair_choice(log_ratio: float, advantage: float) -> tuple[Batch, th.Tensor, Minibatch]:
+    """One sample of a choice among four, whose log-probability every formula gets to the same bit."""
+    batch = Batch(th.zeros(1, 4, dtype=th.float64), None, th.zeros(1, 1, dtype=th.float64))
+    column = th.zeros(1, dtype=th.float64)
+    old_log_prob = th.log_softmax(batch.outputs, -1)[:, 0] - log_ratio
+    return batch, column, Minibatch(column, batch.actions, column, old_log_prob, column + advantage, column + 1)
+
+
+def choice_at_an_agreed_ratio(side: int, advantage: float) -> tuple[Batch, th.Tensor, Minibatch, float]:
+    """A fair choice whose ratio NumPy's and torch's exponential round to the same number, and that number."""
+    for log_ratio in np.linspace(0.3, 0.4, 50):
+        batch, values, minibatch = fair_choice(side * log_ratio, advantage)
+        exponent = th.log_softmax(batch.outputs, -1)[:, 0] - minibatch.old_log_prob
+        if exponent.exp().item() == np.exp(exponent.item()):
+            return batch, values, minibatch, exponent.exp().item()
+    raise AssertionError("the two libraries never agree")
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("advantage", [2.0, 0.0, -2.0])
+@pytest.mark.parametrize("beyond", [-1e-9, 0.0, 1e-9], ids=["just_inside", "on_the_boundary", "just_outside"])
+def test_at_the_boundary_of_the_ratio_the_clip_begins_where_automatic_differentiation_has_it_begin(
+    side: int, advantage: float, beyond: float
+) -> None:
+    batch, values, minibatch, actual = choice_at_an_agreed_ratio(side, advantage)
+    wanted = replace(SETTINGS, clip_range=abs(actual - 1) - beyond)
+    if beyond == 0.0:
+        assert 1 + side * wanted.clip_range == actual
+    assert_agrees(KINDS["categorical"], batch, values, minibatch, wanted)
+    _, gradients = objective(Categorical(), batch.outputs, None, values, minibatch, wanted)
+    holds = beyond > 0 and side * advantage > 0
+    assert bool((gradients.outputs != 0).any()) == (advantage != 0 and not holds)
+
+
+@pytest.mark.parametrize("change, is_held", [(0.25, False), (-0.25, False), (0.250001, True), (-0.250001, True)])
+def test_at_the_boundary_of_the_value_the_slope_is_the_unclipped_one(change: float, is_held: bool) -> None:
+    batch, values, minibatch = fair_choice(0.0, 1.0)
+    wanted = replace(SETTINGS, clip_range_vf=0.25)
+    assert_agrees(KINDS["categorical"], batch, values + change, minibatch, wanted)
+    _, gradients = objective(Categorical(), batch.outputs, None, values + change, minibatch, wanted)
+    assert gradients.values.item() == (0.0 if is_held else change - 1.0)
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_one_sample_alone_keeps_its_advantage(normalized: bool) -> None:
+    batch, values, minibatch = fair_choice(0.0, 3.0)
+    _, gradients = objective(
+        Categorical(), batch.outputs, None, values, minibatch, replace(SETTINGS, normalize_advantage=normalized)
+    )
+    # ∂(−Â)/∂z of the chosen of four equal choices.
+    assert gradients.outputs[0, 0].item() == pytest.approx(-3.0 * (1 - 0.25))
+
+
+@every_kind
+@given(data=st.data())
+@settings(max_examples=25)
+def test_numpy_stays_in_single_precision_whatever_number_a_coefficient_is(kind: Kind, data: st.DataObject) -> None:
+    batch = data.draw(batches(kind, np.float32))
+    n = len(batch.outputs)
+    columns = [data.draw(tensors(n, dtype=np.float32)).numpy() for _ in range(4)]
+    outputs, log_std, actions = batch.numpy()
+    minibatch = Minibatch(columns[0], actions, columns[0], columns[0] * np.float32(0.1), columns[1], columns[2])
+    wanted = replace(SETTINGS, ent_coef=0.01, clip_range_vf=0.2, normalize_advantage=True)
+    with np.errstate(over="ignore"):  # ratios of such random numbers may overflow
+        _, gradients = objective(kind.family, outputs, log_std, columns[3], minibatch, wanted)
+    assert {array.dtype for array in gradients if array is not None} == {np.dtype(np.float32)}
