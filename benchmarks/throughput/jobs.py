@@ -20,6 +20,9 @@ from benchmarks.throughput.models import make_model
 from benchmarks.throughput.records import Conditions, Row, Segment, Side
 
 
+_SMALL = 16  # steps per environment of a rollout that only gets everything imported
+
+
 class Job(Protocol):
     """A side at work."""
 
@@ -125,7 +128,7 @@ class Memory:
 
     def __init__(self, row: Row, side: Side, conditions: Conditions) -> None:
         self._row, self._side, self._conditions = row, side, conditions
-        self.segment(2 * row.n_envs)
+        self.segment(_SMALL * row.n_envs)
 
     def segment(self, steps: int, *, watched: bool = False) -> Segment:  # noqa: D102
         row, side, seed = self._row, self._side, self._conditions.seed

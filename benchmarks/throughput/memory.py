@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import resource
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -25,30 +27,39 @@ _BATCH_SIZE = 256
 def measure_buffer(make_model: Callable[[], OnPolicyAlgorithm], env: VecEnv, seed: int) -> Segment:
     """Fill a model's buffer, serve it, learn from it, and let the model go.
 
-    NumPy reports its arrays to ``tracemalloc``. The parameters are torch's and are not seen, which is meant; a
-    rollout on a CPU is NumPy's. Imports on first use would be seen: measure a small model before.
+    What the buffer holds is counted by ``tracemalloc``, to which NumPy reports its arrays. What an update needs on
+    top may be torch's, and is read off the process as a whole. Imports on first use would count: measure a small model
+    before.
 
     :param make_model: a model as its user gets it, for ``env``
     :param env: not yet reset
     :param seed: of the actions and values
-    :return: bytes held with a full buffer, the most held while it served, and a digest of what it served
+    :return: bytes held with a full buffer, by how much the process grew, and a digest of what the buffer served
     """
     tracemalloc.start()
-    start = time.perf_counter()
+    start, peak_before = time.perf_counter(), peak_of_process()
     model = make_model()
     steps = fill(model.rollout_buffer, env, np.random.default_rng(seed))
     gc.collect()
     full, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
     digest = digest_of_served(model.rollout_buffer)
     model.train()
-    _, peak = tracemalloc.get_traced_memory()
+    grown = peak_of_process() - peak_before
     del model
     gc.collect()
     without, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     seconds = time.perf_counter() - start
-    return Segment(steps, seconds, held_bytes=full - without, peak_bytes=peak - without, outcome=digest)
+    return Segment(steps, seconds, held_bytes=full - without, peak_bytes=grown, outcome=digest)
+
+
+def peak_of_process() -> int:
+    """The most memory that this process has had at once.
+
+    :return: bytes
+    """
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def fill(buffer: Any, env: VecEnv, random: np.random.Generator) -> int:

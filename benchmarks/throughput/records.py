@@ -105,7 +105,7 @@ class Segment:
     :param seconds: how long
     :param shares: of those seconds, if they were looked into: environment, policy, update, rest
     :param held_bytes: what the rollout buffer holds, if that was the question
-    :param peak_bytes: the most that it took while an update was served from it, likewise
+    :param peak_bytes: by how much the process grew until an update was done, likewise
     :param outcome: what must be the same for every side, if anything
     """
 

@@ -82,7 +82,9 @@ def notes(results: Results) -> list[str]:
         for side, segments in result.segments.items():
             peaks = [one.peak_bytes for one in segments if one.peak_bytes is not None]
             if peaks:
-                lines.append(f"{result.row.name}: {side} needs up to {max(peaks) / _MIB:,.0f} MiB while it learns.")
+                lines.append(
+                    f"{result.row.name}: with its update, the process of {side} grows by {max(peaks) / _MIB:,.0f} MiB."
+                )
     return lines
 
 
