@@ -139,9 +139,11 @@ def ragged_minibatch_warning(rollout_size: int, batch_size: int, min_batch_size:
     sizes = [part.stop - part.start for part in minibatch_slices(rollout_size, batch_size, min_batch_size)]
     if sizes[-1] == batch_size:
         return None
+    n_left = rollout_size % batch_size
+    fate = "" if sizes[-1] == n_left else f", which joins the one before it to one of {sizes[-1]}"
     text = (
         f"batch_size={batch_size} does not divide the rollout of n_steps * n_envs = {rollout_size} transitions: "
-        f"it is cut into {len(sizes)} minibatches, with a truncated mini-batch of size {sizes[-1]} at the end. "
+        f"there will be a truncated mini-batch of size {n_left} at its end{fate}. "
         "Choose a batch_size that is a factor of the rollout."
     )
     if sizes[-1] == 1 and normalize:

@@ -104,9 +104,9 @@ def time_limit_bootstrap(
     :return: [E] float32, 0 where no time limit struck; None where none struck at all
     """
     bootstrap: npt.NDArray[np.float32] | None = None
-    for env_index, (done, info) in enumerate(zip(dones, infos, strict=True)):
-        truncated = done and info.get("TimeLimit.truncated", False)
-        if not truncated or info.get("terminal_observation") is None:
+    for env_index in np.flatnonzero(dones).tolist():
+        info = infos[env_index]
+        if info.get("terminal_observation") is None or not info.get("TimeLimit.truncated", False):
             continue
         if bootstrap is None:
             bootstrap = np.zeros(len(dones), dtype=np.float32)

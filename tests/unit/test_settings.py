@@ -165,7 +165,7 @@ def test_a_batch_size_that_divides_the_rollout_needs_no_warning(batch_size: int)
 
 @pytest.mark.parametrize(
     "batch_size, n_left, min_batch_size, lone",
-    [(5, 1, 1, True), (5, 1, 1, False), (5, 6, 2, True), (6, 4, 1, True), (20, 16, 2, True)],
+    [(5, 1, 1, True), (5, 1, 1, False), (5, 1, 2, True), (6, 4, 1, True), (20, 16, 2, True)],
 )
 def test_a_ragged_last_minibatch_is_announced_with_its_size(
     batch_size: int, n_left: int, min_batch_size: int, lone: bool
@@ -175,7 +175,9 @@ def test_a_ragged_last_minibatch_is_announced_with_its_size(
     assert f"batch_size={batch_size}" in text
     assert "16 transitions" in text
     assert f"size {n_left}" in text
-    assert ("unnormalised" in text) == (n_left == 1 and lone)
+    joined = n_left < min_batch_size
+    assert ("joins the one before it to one of 6" in text) == joined
+    assert ("unnormalised" in text) == (n_left == 1 and lone and not joined)
 
 
 def box(low: Any, high: Any, dtype: Any = np.float32, shape: tuple[int, ...] = (2,)) -> spaces.Box:
