@@ -34,6 +34,22 @@ def space_to_depth(images: th.Tensor) -> th.Tensor:
     return blocks.permute(0, 2, 4, 1, 3, 5).reshape(n, height // BLOCK, width // BLOCK, channels * BLOCK * BLOCK)
 
 
+def gathered_blocks(frames: th.Tensor, index: th.Tensor, dtype: th.dtype) -> th.Tensor:
+    """What ``space_to_depth`` makes of stacks, from frames that were rearranged one by one.
+
+    :param frames: [P, H/4, W/4, 16], from ``space_to_depth`` of [P, 1, H, W]
+    :param index: [B, C] int64, positions in [0, P) of the frames of each stack
+    :param dtype: of the result
+    :return: [B, H/4, W/4, 16·C]
+    """
+    n_samples, n_frames = index.shape
+    depth = frames.shape[-1]
+    blocks = frames.new_empty((n_samples, *frames.shape[1:-1], n_frames * depth), dtype=dtype)
+    for channel in range(n_frames):
+        blocks[..., channel * depth : (channel + 1) * depth] = frames.index_select(0, index[:, channel])
+    return blocks
+
+
 def rearranged_kernel(weight: th.Tensor) -> th.Tensor:
     """The kernel that does on blocks what ``weight`` does on pixels: stride 4 becomes stride 1.
 

@@ -15,10 +15,16 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 from stable_baselines3.common.torch_layers import NatureCNN
 
+from sb3_ppo_from_scratch.core.arrays import stacked
 from sb3_ppo_from_scratch.core.families import ActionFamily
-from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
+from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
-from sb3_ppo_from_scratch.networks.nature_cnn import is_rearrangeable, nature_features, space_to_depth
+from sb3_ppo_from_scratch.networks.nature_cnn import (
+    gathered_blocks,
+    is_rearrangeable,
+    nature_features,
+    space_to_depth,
+)
 from sb3_ppo_from_scratch.networks.observations import as_tensors, rows_of
 
 
@@ -108,8 +114,15 @@ class TorchPolicy:
     def loaded(self, rollout: PackedRollout) -> PackedRollout:
         """See ``Counterpart``: one transfer a rollout, images still in their own dtype."""
         device = self.policy.device
+        observations = rollout.observations
+        if isinstance(observations, FrameStacks):
+            frames = as_tensors(observations.frames, device)
+            frames = space_to_depth(frames[:, None]) if self._rearranged else frames
+            observations = FrameStacks(frames, as_tensors(observations.index, device).long())
+        else:
+            observations = self.features(observations)
         return PackedRollout(
-            self.features(rollout.observations),
+            observations,
             th.as_tensor(rollout.actions, device=device),
             th.as_tensor(rollout.scalars, device=device),
         )
@@ -121,10 +134,18 @@ class TorchPolicy:
     def drawn(self, rollout: PackedRollout, indices: th.Tensor) -> Minibatch:
         """See ``Counterpart``."""
         return Minibatch(
-            rows_of(rollout.observations, indices),
+            self._rows(rollout.observations, indices),
             rollout.actions.index_select(0, indices),
             *rollout.scalars.index_select(1, indices),
         )
+
+    def _rows(self, observations: Any, indices: th.Tensor) -> Any:
+        if not isinstance(observations, FrameStacks):
+            return rows_of(observations, indices)
+        index = observations.index.index_select(0, indices)
+        if self._rearranged:
+            return gathered_blocks(observations.frames, index, self._dtype)
+        return stacked(observations.frames, index)
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:
         """See ``Counterpart``."""
