@@ -98,11 +98,13 @@ def measure_rows(rows: list[Row], results: Results, path: Path) -> None:
 
         for row, part, skipped in parts:
             for line in skipped:
-                progress.console.print(line, highlight=False)
+                progress.console.print(line, highlight=False, markup=False)
             if part is None:
                 result = RowResult(replace(row, sides=(), comparisons=()))
             else:
                 result = measure_row(part, results.conditions, advance)
+            if result.error is not None:
+                progress.console.print(f"{row.name}: {result.error}", highlight=False, markup=False)
             result.skipped = skipped
             results.rows.append(result)
             storage.save(results, path)

@@ -5,6 +5,9 @@ Owns their construction, wrapped as an algorithm sees them; must not know any al
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import gymnasium as gym
 from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecFrameStack, VecTransposeImage
@@ -27,8 +30,18 @@ def make_environments(vec_env: str, env_id: str, n_envs: int, seed: int) -> VecE
         return AtariVecEnv(env_id, n_envs=n_envs, seed=seed)
     if "NoFrameskip" not in env_id:
         return make_vec_env(env_id, n_envs=n_envs, seed=seed, vec_env_cls=_STOCK[vec_env])
+    game = partial(make_game, env_id)
+    frames = make_atari_env(game, n_envs=n_envs, seed=seed, vec_env_cls=_STOCK[vec_env])
+    return VecTransposeImage(VecFrameStack(frames, n_stack=4))
+
+
+def make_game(env_id: str) -> gym.Env[Any, Any]:
+    """One Atari game without wrappers, also in a process that knows no Atari games yet.
+
+    :param env_id: of a registered environment
+    :return: as ``make_atari_env`` makes it from its id
+    """
     import ale_py
 
     gym.register_envs(ale_py)
-    frames = make_atari_env(env_id, n_envs=n_envs, seed=seed, vec_env_cls=_STOCK[vec_env])
-    return VecTransposeImage(VecFrameStack(frames, n_stack=4))
+    return gym.make(env_id, render_mode="rgb_array")

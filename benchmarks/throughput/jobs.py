@@ -19,7 +19,6 @@ from benchmarks.throughput.memory import measure_buffer
 from benchmarks.throughput.models import make_model
 from benchmarks.throughput.records import Conditions, Row, Segment, Side
 
-
 _SMALL = 16  # steps per environment of a rollout that only gets everything imported
 
 

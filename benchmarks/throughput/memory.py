@@ -27,9 +27,9 @@ _BATCH_SIZE = 256
 def measure_buffer(make_model: Callable[[], OnPolicyAlgorithm], env: VecEnv, seed: int) -> Segment:
     """Fill a model's buffer, serve it, learn from it, and let the model go.
 
-    What the buffer holds is counted by ``tracemalloc``, to which NumPy reports its arrays. What an update needs on
-    top may be torch's, and is read off the process as a whole. Imports on first use would count: measure a small model
-    before.
+    What the buffer holds is what becomes free with the model, counted by ``tracemalloc``, to which NumPy reports its
+    arrays. What an update needs on top may be torch's, and is read off the process as a whole, which never shrinks:
+    nothing larger must have been done in it before.
 
     :param make_model: a model as its user gets it, for ``env``
     :param env: not yet reset
@@ -40,11 +40,11 @@ def measure_buffer(make_model: Callable[[], OnPolicyAlgorithm], env: VecEnv, see
     start, peak_before = time.perf_counter(), peak_of_process()
     model = make_model()
     steps = fill(model.rollout_buffer, env, np.random.default_rng(seed))
-    gc.collect()
-    full, _ = tracemalloc.get_traced_memory()
     digest = digest_of_served(model.rollout_buffer)
     model.train()
     grown = peak_of_process() - peak_before
+    gc.collect()
+    full, _ = tracemalloc.get_traced_memory()
     del model
     gc.collect()
     without, _ = tracemalloc.get_traced_memory()

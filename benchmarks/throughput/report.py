@@ -75,7 +75,7 @@ def notes(results: Results) -> list[str]:
     for result in results.rows:
         lines += result.skipped
         if result.error is not None:
-            lines.append(f"{result.row.name}: incomplete. {result.error}")
+            lines.append(f"{result.row.name}: incomplete. {result.error.splitlines()[-1]}")
         if (agree := outcomes_agree(result)) is not None:
             what = "observations served are" if result.row.kind == "memory" else "rewards and episodes are"
             lines.append(f"{result.row.name}: the {what} {'the same' if agree else 'NOT THE SAME'} on every side.")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _N_COLOURS = 256
+_WORD = 8
 
 
 class Palette:
@@ -59,9 +60,13 @@ class Screen:
         self._size = (size, size)
         shape = ale.getScreenDims()
         self._frames = np.zeros((2, *shape), np.uint8)
-        self._differing: NDArray[np.intp] = np.zeros(0, np.intp)
         self._rgb = np.zeros((*shape, 3), np.uint8)
         self._grey = np.zeros(shape, np.uint8)
+        # Frames are compared eight pixels at a time; a television's line has 160.
+        self._frames_by_word = self._frames.view(np.uint64).reshape(2, -1)
+        self._pixels_by_word = self._frames.reshape(2, -1, _WORD)
+        self._grey_by_word = self._grey.reshape(-1, _WORD)
+        self._differing: NDArray[np.intp] = np.zeros(0, np.intp)
         palette.learn(ale.getScreen(), ale.getScreenRGB())
 
     def capture(self, slot: int) -> None:
@@ -69,20 +74,20 @@ class Screen:
 
         :param slot: 0 for the last frame but one of a step, 1 for the last
         """
-        frame = self._frames[slot]
-        self._ale.getScreen(frame)
-        self._differing = np.flatnonzero(frame != self._frames[1 - slot])
+        self._ale.getScreen(self._frames[slot])
+        first, second = self._frames_by_word
+        self._differing = np.flatnonzero(first != second)
         # The other frame's colours are known, so only where both differ can there be a new one.
-        if not self._palette.known[frame.reshape(-1)[self._differing]].all():
-            self._palette.learn(frame, self._ale.getScreenRGB())
+        if not self._palette.known[self._pixels_by_word[slot, self._differing]].all():
+            self._palette.learn(self._frames[slot], self._ale.getScreenRGB())
 
     def observe_maximum(self) -> None:
         """Make the maximum of the two captured frames the current picture."""
         cv2.LUT(self._frames[1], self._palette.grey, dst=self._grey)
         if self._differing.size:
-            first, second = self._frames.reshape(2, -1)[:, self._differing]
+            first, second = self._pixels_by_word[:, self._differing]
             pairs = (first.astype(np.uint16) << 8) | second
-            self._grey.reshape(-1)[self._differing] = self._palette.grey_of_maximum[pairs]
+            self._grey_by_word[self._differing] = self._palette.grey_of_maximum[pairs]
 
     def observe_current(self) -> None:
         """Make the emulator's current frame, alone, the current picture."""

@@ -27,6 +27,9 @@ from sb3_ppo_from_scratch.networks.nature_cnn import (
 )
 from sb3_ppo_from_scratch.networks.observations import as_tensors, rows_of
 
+# Rollouts whose stacks take fewer bytes are put together once; of larger ones, only each minibatch is.
+_WHOLE_STACKS = 2**28
+
 
 class TorchPolicy:
     """Actor and critic as torch modules; the gradient of the loss enters at their outputs.
@@ -115,14 +118,8 @@ class TorchPolicy:
         """See ``Counterpart``: one transfer a rollout, images still in their own dtype."""
         device = self.policy.device
         observations = rollout.observations
-        if isinstance(observations, FrameStacks):
-            frames = as_tensors(observations.frames, device)
-            frames = space_to_depth(frames[:, None]) if self._rearranged else frames
-            observations = FrameStacks(frames, as_tensors(observations.index, device).long())
-        else:
-            observations = self.features(observations)
         return PackedRollout(
-            observations,
+            self._loaded_stacks(observations) if isinstance(observations, FrameStacks) else self.features(observations),
             th.as_tensor(rollout.actions, device=device),
             th.as_tensor(rollout.scalars, device=device),
         )
@@ -138,6 +135,16 @@ class TorchPolicy:
             rollout.actions.index_select(0, indices),
             *rollout.scalars.index_select(1, indices),
         )
+
+    def _loaded_stacks(self, stacks: FrameStacks) -> Any:
+        frames = as_tensors(stacks.frames, self.policy.device)
+        index = as_tensors(stacks.index, self.policy.device).long()
+        if not self._rearranged:
+            return FrameStacks(frames, index)
+        frames = space_to_depth(frames[:, None])
+        if index.numel() * frames[0].numel() > _WHOLE_STACKS:
+            return FrameStacks(frames, index)
+        return gathered_blocks(frames, index, frames.dtype)
 
     def _rows(self, observations: Any, indices: th.Tensor) -> Any:
         if not isinstance(observations, FrameStacks):

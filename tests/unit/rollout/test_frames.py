@@ -339,11 +339,10 @@ def stacked_environment() -> VecEnv:
 def test_frame_stacks_of_stable_baselines3_are_served_as_its_own_buffer_serves_them() -> None:
     environment = stacked_environment()
     rng = np.random.default_rng(0)
-    ours, theirs = (
-        buffer_class(64, environment.observation_space, environment.action_space, "cpu", n_envs=3)
-        for buffer_class in (RolloutBuffer, StockRolloutBuffer)
-    )
-    observations = environment.reset()
+    spaces_and_device = (environment.observation_space, environment.action_space, "cpu")
+    ours = RolloutBuffer(64, *spaces_and_device, n_envs=3)
+    theirs = StockRolloutBuffer(64, *spaces_and_device, n_envs=3)
+    observations: Any = environment.reset()
     for _ in range(2):
         ours.reset()
         theirs.reset()
@@ -354,7 +353,8 @@ def test_frame_stacks_of_stable_baselines3_are_served_as_its_own_buffer_serves_t
         assert keeps_frames(ours)
         np.testing.assert_array_equal(ours.observations, theirs.observations, strict=True)
         served = []
-        for buffer in (ours, theirs):
+        buffers: tuple[Any, ...] = (ours, theirs)
+        for buffer in buffers:
             np.random.seed(0)
             served.append([batch.observations for batch in buffer.get(50)])
         th.testing.assert_close(*served, rtol=0, atol=0)

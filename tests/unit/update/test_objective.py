@@ -19,8 +19,8 @@ from tests.strategies import tensors
 from tests.unit.core.test_families import KINDS, Batch, Kind, batches
 
 SETTINGS = UpdateSettings(
-    n_epochs=1,
-    batch_size=64,
+    n_epochs=2,
+    batch_size=6,
     clip_range=0.2,
     clip_range_vf=None,
     ent_coef=0.0,
