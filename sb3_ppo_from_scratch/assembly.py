@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from gymnasium.vector import VectorEnv
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ppo_from_scratch.core.randomness import Generators, seeded_generators
 from sb3_ppo_from_scratch.engines import ENGINES, Engine, build_engine
+from sb3_ppo_from_scratch.envs.gymnasium_adapter import as_vec_env
 from sb3_ppo_from_scratch.interoperability import rollout_buffer_class as interoperable_buffer_class
 from sb3_ppo_from_scratch.networks.graphs import release_graphs
 from sb3_ppo_from_scratch.rollout.actions import stored_action_space
@@ -75,7 +77,9 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
     _warned_cut: tuple[int, int, int, bool] | None = None
 
     @staticmethod
-    def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+    def _wrap_env(env: GymEnv | VectorEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        if isinstance(env, VectorEnv):
+            env = as_vec_env(env)
         check_observation_space(env.observation_space)
         check_action_space(env.action_space, squashed=False)
         return OnPolicyAlgorithm._wrap_env(env, verbose, monitor_wrapper)
