@@ -40,7 +40,8 @@ def draw_ratios(results: Results, path: Path) -> None:
     axes.margins(x=0.08)
     axes.set_xlim(left=0)
     axes.set_xlabel("times as fast as the peer (rollout memory: times as small)")
-    axes.set_title(f"{results.machine['processor']}, {results.conditions.threads} threads, {results.conditions.device}")
+    conditions = results.conditions
+    axes.set_title(f"{results.machine['processor']}, threads: {conditions.threads}, {conditions.device}")
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     axes.legend(handles=_legend(), loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
