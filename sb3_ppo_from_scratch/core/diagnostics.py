@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sb3_ppo_from_scratch.core.arrays import Array, namespace
+from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace
 
 
 def approx_kl(log_ratio: Array) -> Array:
@@ -22,7 +22,7 @@ def approx_kl(log_ratio: Array) -> Array:
     :param log_ratio: [B], log π(a|s) − log π_old(a|s), actions drawn from π_old
     :return: scalar in nats
     """
-    return ((namespace(log_ratio).exp(log_ratio) - 1) - log_ratio).mean()
+    return mean((namespace(log_ratio).exp(log_ratio) - 1) - log_ratio)
 
 
 def approx_kl_k1(log_ratio: Array) -> Array:
@@ -33,7 +33,7 @@ def approx_kl_k1(log_ratio: Array) -> Array:
     :param log_ratio: [B]
     :return: scalar in nats
     """
-    return (-log_ratio).mean()
+    return mean(-log_ratio)
 
 
 def clip_fraction(ratio: Array, clip_range: float) -> Array:
@@ -45,7 +45,7 @@ def clip_fraction(ratio: Array, clip_range: float) -> Array:
     :param clip_range: ε > 0
     :return: scalar in [0, 1]
     """
-    return ((abs(ratio - 1) > clip_range) * 1.0).mean()
+    return mean((abs(ratio - 1) > clip_range) * 1.0)
 
 
 def explained_variance(predictions: npt.NDArray[np.floating], targets: npt.NDArray[np.floating]) -> float:

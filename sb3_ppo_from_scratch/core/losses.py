@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch as th
 
-from sb3_ppo_from_scratch.core.arrays import Array, mean_squared_error, namespace, unbiased_std
+from sb3_ppo_from_scratch.core.arrays import Array, clip, mean, mean_squared_error, namespace, unbiased_std
 
 
 def normalized_advantages(advantages: Array) -> Array:
@@ -21,7 +21,8 @@ def normalized_advantages(advantages: Array) -> Array:
     """
     if len(advantages) < 2:
         return advantages
-    return (advantages - advantages.mean()) / (unbiased_std(advantages) + 1e-8)
+    centred = advantages - mean(advantages)
+    return centred / (unbiased_std(advantages, centred) + 1e-8)
 
 
 def policy_gradient_loss(log_prob: th.Tensor, advantages: th.Tensor) -> th.Tensor:
@@ -73,9 +74,8 @@ def clipped_surrogate_loss(ratio: Array, advantages: Array, clip_range: float) -
     :return: scalar
     """
     unclipped = advantages * ratio
-    xp = namespace(ratio)
-    clipped = advantages * xp.clip(ratio, 1 - clip_range, 1 + clip_range)
-    return -xp.minimum(unclipped, clipped).mean()
+    clipped = advantages * clip(ratio, 1 - clip_range, 1 + clip_range)
+    return -mean(namespace(ratio).minimum(unclipped, clipped))
 
 
 def clipped_surrogate_slope(ratio: Array, advantages: Array, clip_range: float) -> Array:
@@ -112,7 +112,7 @@ def value_loss(values: Array, old_values: Array, returns: Array, clip_range_vf: 
     :return: scalar
     """
     if clip_range_vf is not None:
-        values = old_values + namespace(values).clip(values - old_values, -clip_range_vf, clip_range_vf)
+        values = old_values + clip(values - old_values, -clip_range_vf, clip_range_vf)
     return mean_squared_error(returns, values)
 
 

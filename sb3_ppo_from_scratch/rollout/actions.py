@@ -12,6 +12,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
+from sb3_ppo_from_scratch.core.arrays import clip
+
 
 def environment_actions(
     actions: npt.NDArray[Any], action_space: spaces.Space[Any], policy: BasePolicy
@@ -30,7 +32,7 @@ def environment_actions(
         return actions
     if policy.squash_output:
         return in_environment_dtype(policy.unscale_action(actions), action_space)
-    return in_environment_dtype(np.clip(actions, action_space.low, action_space.high), action_space)
+    return in_environment_dtype(clip(actions, action_space.low, action_space.high), action_space)
 
 
 def in_environment_dtype(actions: npt.NDArray[Any], action_space: spaces.Space[Any]) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sb3_ppo_from_scratch.core import diagnostics, losses
-from sb3_ppo_from_scratch.core.arrays import Array, namespace
+from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace
 from sb3_ppo_from_scratch.core.families import ActionFamily
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
 
@@ -57,7 +57,8 @@ def objective(
 
     policy_loss = losses.clipped_surrogate_loss(ratio, advantages, settings.clip_range)
     value_loss = losses.value_loss(values, minibatch.old_values, minibatch.returns, settings.clip_range_vf)
-    entropy_loss = -evaluation.entropy.mean()
+    entropy = evaluation.entropy
+    entropy_loss = -(mean(entropy) if entropy.ndim else entropy)
     terms = LossTerms(
         loss=losses.total_loss(policy_loss, value_loss, entropy_loss, settings.vf_coef, settings.ent_coef),
         policy_loss=policy_loss,
