@@ -46,6 +46,7 @@ class Engine:
     description: str
     _asked_for: tuple[Any, ...]
     _optimizer: th.optim.Optimizer
+    _modules: tuple[th.nn.Module, ...]
     _recognition: str
 
     def still_serves(self, policy: ActorCriticPolicy, *asked_for: Any) -> bool:
@@ -58,6 +59,7 @@ class Engine:
             (*asked_for, recognise(policy).reason) == (*self._asked_for, self._recognition)
             and policy is self.policy
             and policy.optimizer is self._optimizer
+            and list(map(id, policy.modules())) == list(map(id, self._modules))
         )
 
 
@@ -100,7 +102,8 @@ def build_engine(
         description = f"fused engine in {library}: {recognition.reason}"
     order = None if name == "reference" else generator
     asked_for = (name, precision, compile_update)
-    return Engine(policy, actor, updater, order, description, asked_for, policy.optimizer, recognition.reason)
+    parts = (policy.optimizer, tuple(policy.modules()))
+    return Engine(policy, actor, updater, order, description, asked_for, *parts, recognition.reason)
 
 
 def _counterpart(

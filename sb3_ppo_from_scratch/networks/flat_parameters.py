@@ -65,6 +65,10 @@ class FlatParameters:
             gradients *= np.float32(factor)
 
 
+# What torch's Adam can be asked for beside the algorithm of the paper; then it steps by itself.
+_OPTIONS = ("amsgrad", "maximize", "capturable", "differentiable", "decoupled_weight_decay")
+
+
 class FlatAdam:
     """Steps flat parameters as ``torch.optim.Adam`` would, on the moments inside that optimizer's own state.
 
@@ -81,7 +85,7 @@ class FlatAdam:
         self._second_moment = th.zeros_like(flat.values)
         self._step = th.zeros((), device=flat.values.device)
         self._is_adam = type(optimizer) is th.optim.Adam and not any(
-            optimizer.param_groups[0][option] for option in ("amsgrad", "maximize", "capturable", "differentiable")
+            optimizer.param_groups[0].get(option, False) for option in _OPTIONS
         )
 
     def bind(self) -> None:
@@ -98,6 +102,8 @@ class FlatAdam:
             state = self._optimizer.state[parameter]
             if not state:
                 state["step"] = th.tensor(0.0)
+                first.zero_()
+                second.zero_()
             elif state["exp_avg"].data_ptr() != first.data_ptr():
                 first.copy_(state["exp_avg"])
                 second.copy_(state["exp_avg_sq"])

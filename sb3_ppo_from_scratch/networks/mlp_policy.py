@@ -13,7 +13,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 
 from sb3_ppo_from_scratch.core.arrays import stacked
 from sb3_ppo_from_scratch.core.families import ActionFamily
@@ -36,17 +36,20 @@ class MlpPolicy:
         self.family = family
         self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
         self.optimizer = FlatAdam(policy.optimizer, self.parameters)
-        actor = [*policy.mlp_extractor.policy_net, policy.action_net]
-        critic = [*policy.mlp_extractor.value_net, policy.value_net]
-        self._actor = layers_of(actor, self._arrays_of)
-        self._critic = layers_of(critic, self._arrays_of)
+        space = policy.observation_space
+        self._observation_is_feature = isinstance(space, spaces.Box) and not is_image_space(space)
+        self._memory: tuple[list[FloatArray], list[FloatArray]] | None = None
+        self._take_views()
+
+    def _take_views(self) -> None:
+        policy = self.policy
+        self._address = self.parameters.values.data_ptr()
+        self._actor = layers_of([*policy.mlp_extractor.policy_net, policy.action_net], self._arrays_of)
+        self._critic = layers_of([*policy.mlp_extractor.value_net, policy.value_net], self._arrays_of)
         self.log_std: FloatArray | None = None
         self._log_std_gradient: FloatArray | None = None
         if isinstance(policy.action_dist, DiagGaussianDistribution):
             self.log_std, self._log_std_gradient = self._arrays_of(policy.log_std)
-        space = policy.observation_space
-        self._observation_is_feature = isinstance(space, spaces.Box) and not is_image_space(space)
-        self._memory: tuple[list[FloatArray], list[FloatArray]] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -60,6 +63,9 @@ class MlpPolicy:
     def bind(self) -> None:
         """Make sure that the chains still look at the policy's parameters."""
         self.parameters.bind()
+        # Sharing a tensor with another process moves the vector itself.
+        if self.parameters.values.data_ptr() != self._address:
+            self._take_views()
 
     def features(self, observations: Any) -> FloatArray:
         """What the first layers read.
@@ -71,8 +77,10 @@ class MlpPolicy:
             return np.asarray(observations, dtype=np.float32).reshape(len(observations), -1)
         with th.no_grad():
             tensors = as_tensors(observations, self.policy.device)
-            features = self.policy.extract_features(tensors, self.policy.pi_features_extractor)
-        assert isinstance(features, th.Tensor)
+            preprocessed = preprocess_obs(
+                tensors, self.policy.observation_space, normalize_images=self.policy.normalize_images
+            )
+            features: th.Tensor = self.policy.pi_features_extractor(preprocessed)
         array: FloatArray = features.numpy()
         return array
 

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 # The first convolution has kernel 8 and stride 4: two blocks of four pixels, moved by one block.
 BLOCK = 4
+_LAYERS = [*[nn.Conv2d, nn.ReLU] * 3, nn.Flatten, nn.Linear, nn.ReLU]
 
 
 def is_rearrangeable(extractor: nn.Module, image_shape: tuple[int, ...]) -> bool:
@@ -20,7 +21,15 @@ def is_rearrangeable(extractor: nn.Module, image_shape: tuple[int, ...]) -> bool
     :param extractor: features extractor of a policy
     :param image_shape: of its observations
     """
-    return type(extractor) is NatureCNN and len(image_shape) == 3 and not any(n % BLOCK for n in image_shape[1:])
+    if type(extractor) is not NatureCNN or len(image_shape) != 3 or any(n % BLOCK for n in image_shape[1:]):
+        return False
+    layers = [*extractor.cnn, *extractor.linear]
+    convolutions = [layer for layer in layers if type(layer) is nn.Conv2d]
+    return (
+        [type(layer) for layer in layers] == _LAYERS
+        and [(layer.kernel_size[0], layer.stride[0]) for layer in convolutions] == [(8, 4), (4, 2), (3, 1)]
+        and all(layer.padding == (0, 0) and layer.bias is not None for layer in convolutions)
+    )
 
 
 def space_to_depth(images: th.Tensor) -> th.Tensor:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch as th
 from stable_baselines3.common import distributions as stock
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, MlpExtractor, NatureCNN
 from torch import nn
 
 from sb3_ppo_from_scratch.core.families import (
@@ -29,6 +29,15 @@ _METHODS = (
     "extract_features",
     "_get_action_dist_from_latent",
     "__call__",
+)
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_post_accumulate_grad_hooks",
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
 )
 
 
@@ -54,6 +63,8 @@ def recognise(policy: ActorCriticPolicy) -> Recognition:
             return Recognition(None, f"{type(policy).__name__} overrides {name}")
     if any(_has_hooks(module) for module in policy.modules()):
         return Recognition(None, "a module of the policy has hooks")
+    if any(_has_hooks(owner) for owner in (*policy.parameters(), policy.optimizer)):
+        return Recognition(None, "a parameter or the optimizer has hooks")
     if type(policy.mlp_extractor) is not MlpExtractor:
         return Recognition(None, f"its mlp_extractor is a {type(policy.mlp_extractor).__name__}")
     if type(policy.action_net) is not nn.Linear or type(policy.value_net) is not nn.Linear:
@@ -94,11 +105,17 @@ def _unusual_parameters(policy: ActorCriticPolicy) -> str | None:
         return "its optimizer does not hold all parameters in one group"
     if not all(p.requires_grad and p.dtype == th.float32 for p in parameters):
         return "some parameters are frozen or not float32"
+    if any(p.device.type == "cpu" and p.is_shared() for p in parameters):  # type: ignore[no-untyped-call]
+        return "its parameters are shared with other processes"
+    if groups[0].get("weight_decay") and not _is_of_sb3(policy):
+        return "weights decay, and a features extractor may have some that take no part"
     return None
 
 
-def _has_hooks(module: nn.Module) -> bool:
-    return any(
-        getattr(module, name)
-        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    )
+def _is_of_sb3(policy: ActorCriticPolicy) -> bool:
+    extractors = (policy.features_extractor, policy.pi_features_extractor, policy.vf_features_extractor)
+    return all(type(extractor) in (FlattenExtractor, NatureCNN, CombinedExtractor) for extractor in extractors)
+
+
+def _has_hooks(owner: object) -> bool:
+    return any(getattr(owner, name, None) for name in _HOOKS)

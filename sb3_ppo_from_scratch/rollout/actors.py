@@ -114,6 +114,12 @@ class FusedActor:
         log_std = None if network.log_std is None else _on_host(network.log_std)
         actions = network.family.sample(outputs, log_std, self._generator)
         log_prob = network.family.evaluate(outputs, log_std, actions).log_prob
+        if not np.isfinite(log_prob).all():
+            raise ValueError(
+                "The policy has diverged: it gives its own action the log-probability "
+                f"{log_prob[~np.isfinite(log_prob)][0]}. Lower learning_rate or max_grad_norm, or normalise "
+                "observations and rewards (VecNormalize)."
+            )
         actions = actions.reshape((len(outputs), *self._shape)).astype(self._dtype, copy=False)
         return actions, th.from_numpy(values[:, None]), th.from_numpy(log_prob)
 

@@ -31,17 +31,19 @@ def run_epochs(engine: UpdateEngine, rollout_buffer: Any, settings: UpdateSettin
     history: list[LossTerms] = []
     epoch, epoch_start, stopping_kl = 0, 0, None
     engine.begin(rollout_buffer)
-    while epoch < settings.n_epochs and stopping_kl is None:
-        epoch_start = len(history)
-        for minibatch in engine.minibatches(settings.batch_size):
-            terms = engine.evaluate(minibatch, settings)
-            history.append(terms)
-            if settings.target_kl is not None and _exceeds(terms.approx_kl, settings.target_kl):
-                stopping_kl = float(terms.approx_kl)
-                break
-            engine.step(settings)
-        epoch += 1
-    engine.finish()
+    try:
+        while epoch < settings.n_epochs and stopping_kl is None:
+            epoch_start = len(history)
+            for minibatch in engine.minibatches(settings.batch_size):
+                terms = engine.evaluate(minibatch, settings)
+                history.append(terms)
+                if settings.target_kl is not None and _exceeds(terms.approx_kl, settings.target_kl):
+                    stopping_kl = float(terms.approx_kl)
+                    break
+                engine.step(settings)
+            epoch += 1
+    finally:
+        engine.finish()
     return _report(history, epoch_start, epoch, stopping_kl)
 
 

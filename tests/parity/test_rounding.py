@@ -1,8 +1,8 @@
 """Where parameters cannot agree to 1e-5, because rounding itself is magnified, the fast engine rounds no worse.
 
 The first steps of a fresh Adam move every parameter by the learning rate times g / (|g| + ε), whatever the size of g.
-Gradients that cancel almost to nothing, as those of SB3's tiny actor head and zero biases do at the beginning, are made of
-rounding, and so is the direction that they then give. Either engine is compared with the same update in double
+Gradients that cancel almost to nothing, as those of SB3's tiny actor head and zero biases do at the beginning, are made
+of rounding, and so is the direction that they then give. Either engine is compared with the same update in double
 precision: it is as far from it as the two are from each other.
 """
 
