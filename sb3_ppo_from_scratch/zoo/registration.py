@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sb3_ppo_from_scratch.algorithm import PPO
 from sb3_ppo_from_scratch.zoo.configuration import default_configuration
+from sb3_ppo_from_scratch.zoo.native_atari import add_native_atari
 
 if TYPE_CHECKING:
     from rl_zoo3.exp_manager import ExperimentManager
@@ -39,6 +40,7 @@ def register_in(module: ModuleType) -> None:
         add_search_space(module.HYPERPARAMS_SAMPLER, module.HYPERPARAMS_CONVERTER)
     elif module.__name__ == "rl_zoo3.exp_manager":
         add_default_configuration(module.ExperimentManager)
+        add_native_atari(module.ExperimentManager, ALGORITHM)
     else:
         raise ValueError(f"{module.__name__} has no table to register in")
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from sb3_ppo_from_scratch import PPO
+from sb3_ppo_from_scratch.zoo import native_atari
 from sb3_ppo_from_scratch.zoo.configuration import default_configuration, own_configuration
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(own_configuration().read_text())
@@ -35,7 +36,7 @@ def test_every_environment_exists(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", sorted(ENTRIES))
 def test_every_setting_is_known_and_a_number_where_one_is_meant(env_id: str) -> None:
     entry = ENTRIES[env_id]
-    assert set(entry) <= {*inspect.signature(PPO).parameters, *READ_BY_RL_ZOO3}
+    assert set(entry) <= {*inspect.signature(PPO).parameters, *READ_BY_RL_ZOO3, native_atari.SETTING}
     assert {"policy", "n_timesteps"} <= set(entry)
     for name in set(entry) - WORDS:
         value = entry[name]

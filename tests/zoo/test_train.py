@@ -125,12 +125,37 @@ def test_the_console_script_trains(tmp_path: Path) -> None:
     assert PPO.load(tmp_path / "logs/myppo/CartPole-v1_1/CartPole-v1.zip", device="cpu").num_timesteps == 256
 
 
-def test_pong_trains_on_atari_frames(tmp_path: Path) -> None:
-    overridden = ["n_envs:2", "n_steps:64", "batch_size:64", "n_epochs:1"]
-    output, agent, settings = train(tmp_path, "-n", 256, "--hyperparams", *overridden, env="PongNoFrameskip-v4")
-    assert "Stacking 4 frames" in output
-    assert settings["env_wrapper"] == ["stable_baselines3.common.atari_wrappers.AtariWrapper"]
+SMALL = ["n_envs:2", "n_steps:64", "batch_size:64", "n_epochs:1"]
+PONG = "PongNoFrameskip-v4"
+
+
+def test_pong_trains_on_native_frames_and_is_evaluated_on_those_of_sb3(tmp_path: Path) -> None:
+    arguments = ["--env", PONG, "-n", 256, "--eval-freq", 256, "--eval-episodes", 1, "--hyperparams", *SMALL]
+    output = zoo_output("train", *arguments, folder=tmp_path)
+    run = tmp_path / "logs" / "myppo" / f"{PONG}_1"
+    agent = PPO.load(run / f"{PONG}.zip", device="cpu")
+    assert "Playing 2 games natively, with a stack of 4 frames" in output
+    assert "Stacking 4 frames" in output  # of the evaluation
+    assert recorded_settings(run / PONG)["native_atari"] is True
     assert agent.observation_space.shape == (4, 84, 84)
     assert (agent.num_timesteps, agent._n_updates) == (256, 2)
+    assert {path.name for path in run.glob("*.monitor.csv")} == {"0.monitor.csv", "1.monitor.csv"}
+    # A whole game of raw points, not a point that clipping or a lost life made.
+    assert -21 <= np.load(run / "evaluations.npz")["results"].item() <= -15
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--hyperparams", *SMALL, "native_atari:False"], "Stacking 4 frames"),
+        (["--vec-env", "subproc", "--hyperparams", *SMALL], "another vectorized environment was asked for"),
+    ],
+)
+def test_pong_trains_on_sb3s_wrappers_where_that_is_asked_for(tmp_path: Path, arguments: list[Any], said: str) -> None:
+    output, agent, settings = train(tmp_path, "-n", 128, *arguments, env=PONG)
+    assert said in output
+    assert "natively" not in output
+    assert settings["env_wrapper"] == ["stable_baselines3.common.atari_wrappers.AtariWrapper"]
+    assert agent.observation_space.shape == (4, 84, 84)
     actions, _ = agent.predict(np.zeros((3, 4, 84, 84), np.uint8))
     assert actions.shape == (3,)
