@@ -13,7 +13,7 @@ import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch.core.families import ActionFamily
-from sb3_ppo_from_scratch.core.randomness import Generators
+from sb3_ppo_from_scratch.core.randomness import Generators, PrivateTorchRandom
 from sb3_ppo_from_scratch.networks.counterpart import Counterpart
 from sb3_ppo_from_scratch.networks.mlp_policy import MlpPolicy
 from sb3_ppo_from_scratch.networks.recognition import flattens_observations, recognise
@@ -97,7 +97,7 @@ def build_engine(
         actor, updater = PolicyActor(policy, randomness), IsolatedEngine(policy, randomness)
         description = f"reference engine: {recognition.reason}"
     else:
-        network, library = _counterpart(policy, recognition.family, DTYPES[precision], compile_update)
+        network, library = _counterpart(policy, recognition.family, DTYPES[precision], randomness, compile_update)
         actor, updater = FusedActor(network, policy.action_space, generator), FusedEngine(network, generator)
         description = f"fused engine in {library}: {recognition.reason}"
     order = None if name == "reference" else generator
@@ -107,7 +107,11 @@ def build_engine(
 
 
 def _counterpart(
-    policy: ActorCriticPolicy, family: ActionFamily, dtype: th.dtype, compile_update: bool
+    policy: ActorCriticPolicy,
+    family: ActionFamily,
+    dtype: th.dtype,
+    randomness: PrivateTorchRandom,
+    compile_update: bool,
 ) -> tuple[Counterpart, str]:
     plain = dtype == th.float32 and not compile_update
     if plain and policy.device.type == "cpu" and flattens_observations(policy):
@@ -115,4 +119,4 @@ def _counterpart(
         if perceptrons.is_complete:
             return perceptrons, "NumPy"
     features = ", bf16" * (dtype == th.bfloat16) + ", compiled" * compile_update
-    return TorchPolicy(policy, family, dtype, compile_update), f"torch{features}"
+    return TorchPolicy(policy, family, dtype, randomness, compile_update), f"torch{features}"

@@ -25,8 +25,13 @@ class FlatParameters:
 
     def __init__(self, parameters: Sequence[th.nn.Parameter]) -> None:
         self._parameters = list(parameters)
-        self.values = th.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
-        self.gradients = th.zeros_like(self.values)
+        values = th.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
+        if values.device.type == "cpu":
+            # NumPy's memory outlives a move of the tensor to shared memory: views stay valid until ``bind``.
+            self._memory = values.numpy().copy(), np.zeros(len(values), dtype=np.float32)
+            self.values, self.gradients = map(th.from_numpy, self._memory)
+        else:
+            self.values, self.gradients = values, th.zeros_like(values)
         self.bind()
 
     def split(self, flat: th.Tensor) -> list[th.Tensor]:

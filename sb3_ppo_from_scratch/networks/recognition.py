@@ -39,6 +39,10 @@ _HOOKS = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
 )
+_DETERMINISTIC = (
+    *(FlattenExtractor, nn.Flatten, nn.Linear, nn.Conv2d, nn.Sequential),
+    *(nn.Tanh, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.GELU, nn.Sigmoid),
+)
 
 
 class Recognition(NamedTuple):
@@ -84,6 +88,15 @@ def flattens_observations(policy: ActorCriticPolicy) -> bool:
     """
     extractors = (policy.features_extractor, policy.pi_features_extractor, policy.vf_features_extractor)
     return all(type(extractor) is FlattenExtractor for extractor in extractors)
+
+
+def may_draw(policy: ActorCriticPolicy) -> bool:
+    """Tell whether the modules may draw random numbers by themselves, as dropout does.
+
+    :param policy: recognised
+    """
+    leaves = (module for module in policy.modules() if not any(module.children()))
+    return not _is_of_sb3(policy) or any(type(leaf) not in _DETERMINISTIC for leaf in leaves)
 
 
 def _family_of(distribution: Any) -> ActionFamily | None:

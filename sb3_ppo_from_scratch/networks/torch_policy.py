@@ -5,6 +5,7 @@ Owns the forward pass up to logits (or means) and values, and the way gradients 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from sb3_ppo_from_scratch.networks.nature_cnn import (
     space_to_depth,
 )
 from sb3_ppo_from_scratch.networks.observations import as_tensors, rows_of
+from sb3_ppo_from_scratch.networks.recognition import may_draw
 
 # Rollouts whose stacks take fewer bytes are put together once; of larger ones, only each minibatch is.
 _WHOLE_STACKS = 2**28
@@ -37,6 +39,7 @@ class TorchPolicy:
     :param policy: recognised
     :param family: of its actions
     :param dtype: of the features extractor and the hidden layers; heads always compute in float32
+    :param randomness: a context in which modules that may draw (dropout, for instance) do so
     :param compile_update: let ``torch.compile`` translate what is differentiated; acting stays eager
     :ivar log_std: [D], the policy's parameter detached, or None
     """
@@ -46,6 +49,7 @@ class TorchPolicy:
         policy: ActorCriticPolicy,
         family: ActionFamily,
         dtype: th.dtype = th.float32,
+        randomness: AbstractContextManager[None] | None = None,
         compile_update: bool = False,
     ) -> None:
         self.policy = policy
@@ -53,6 +57,7 @@ class TorchPolicy:
         self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
         self.optimizer = FlatAdam(policy.optimizer, self.parameters)
         self._dtype = dtype
+        self._randomness = randomness if randomness is not None and may_draw(policy) else nullcontext()
         space = policy.observation_space
         self._rearranged = (
             policy.share_features_extractor
@@ -89,7 +94,8 @@ class TorchPolicy:
         :param features: B rows, from ``features``
         :return: [B, K] and [B], detached, float32
         """
-        outputs, values = self._differentiated(features) if th.is_grad_enabled() else self._outputs(features)
+        with self._randomness:
+            outputs, values = self._differentiated(features) if th.is_grad_enabled() else self._outputs(features)
         self._heads = (outputs, values)
         return outputs.detach(), values.detach()
 
