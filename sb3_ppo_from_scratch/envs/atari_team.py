@@ -11,6 +11,7 @@ import numpy as np
 
 from sb3_ppo_from_scratch.envs.atari_game import AtariGame
 from sb3_ppo_from_scratch.envs.atari_group import AtariGroup, GroupSettings, GroupStep
+from sb3_ppo_from_scratch.envs.idle_threads import rest_idle_threads
 from sb3_ppo_from_scratch.envs.remote import Remote
 
 
@@ -58,6 +59,8 @@ class AtariTeam:
 
         :param actions: one for each game, each within range
         """
+        if self._elsewhere:
+            rest_idle_threads()
         self._actions, *others = self._dealt(actions)
         for remote, its_actions in zip(self._elsewhere, others, strict=True):
             remote.begin("step", its_actions)

@@ -20,6 +20,7 @@ from sb3_ppo_from_scratch.core.arrays import stacked
 from sb3_ppo_from_scratch.core.families import ActionFamily
 from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
+from sb3_ppo_from_scratch.networks.memory import keep_freed_memory
 from sb3_ppo_from_scratch.networks.nature_cnn import (
     gathered_blocks,
     is_rearrangeable,
@@ -52,6 +53,8 @@ class TorchPolicy:
         randomness: AbstractContextManager[None] | None = None,
         compile_update: bool = False,
     ) -> None:
+        if policy.device.type == "cpu":
+            keep_freed_memory()
         self.policy = policy
         self.family = family
         self.parameters = FlatParameters(policy.optimizer.param_groups[0]["params"])
