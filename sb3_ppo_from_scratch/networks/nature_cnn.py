@@ -87,19 +87,20 @@ def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype
     :param dtype: of the computation
     :return: [B, features_dim] in that dtype
     """
-    layers = [layer for layer in (*extractor.cnn, *extractor.linear) if isinstance(layer, (nn.Conv2d, nn.Linear))]
-    kernels = [rearranged_kernel(layers[0].weight) * scale, *(layer.weight for layer in layers[1:])]
+    layers: list[Any] = [*extractor.cnn, *extractor.linear]
+    first, *others = (layer for layer in layers if isinstance(layer, (nn.Conv2d, nn.Linear)))
+    weights = [rearranged_kernel(first.weight) * scale, *(layer.weight for layer in others)]
     weights = [
-        kernel.to(dtype, memory_format=th.channels_last) if kernel.dim() == 4 else kernel.to(dtype)
-        for kernel in kernels
+        weight.to(dtype, memory_format=th.channels_last if weight.dim() == 4 else th.preserve_format)
+        for weight in weights
     ]
-    biases = [layer.bias.to(dtype) for layer in layers]
+    biases = [layer.bias.to(dtype) for layer in (first, *others)]
     features: th.Tensor = RectifiedStack.apply(blocks.to(dtype).permute(0, 3, 1, 2), *weights, *biases)  # type: ignore[no-untyped-call]
     return features
 
 
 class RectifiedStack(th.autograd.Function):
-    """Three convolutions of strides 1, 2, 1 and a linear layer, each followed by max(·, 0), with both passes written out.
+    """Three convolutions of strides 1, 2, 1 and a linear layer, each rectified, with both passes written out.
 
     The rectifiers work in place, forward and backward, and the images get no gradient: what is saved is memory, whose
     traffic costs as much as arithmetic here. ∂ of a rectified layer: G ← G ⊙ [h > 0], then the layer's own.
@@ -125,7 +126,7 @@ class RectifiedStack(th.autograd.Function):
         return features
 
     @staticmethod
-    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor | None, ...]:
         """The chain rule, from the features back to the first kernel.
 
         :param ctx: of autograd
