@@ -88,7 +88,7 @@ def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype
     :return: [B, features_dim] in that dtype
     """
     layers: list[Any] = [*extractor.cnn, *extractor.linear]
-    first, *others = (layer for layer in layers if isinstance(layer, (nn.Conv2d, nn.Linear)))
+    first, *others = (layer for layer in layers if hasattr(layer, "weight"))
     weights = [rearranged_kernel(first.weight) * scale, *(layer.weight for layer in others)]
     weights = [
         weight.to(dtype, memory_format=th.channels_last if weight.dim() == 4 else th.preserve_format)
