@@ -60,7 +60,7 @@ class FlatParameters:
 
         :param max_grad_norm: > 0
         """
-        if self.gradients.is_cuda:
+        if self.gradients.device.type != "cpu":
             norm = th.linalg.vector_norm(self.gradients)
             self.gradients.mul_((max_grad_norm / (norm + 1e-6)).clamp(max=1.0))  # the host need not wait for it
             return
@@ -113,13 +113,14 @@ class FlatAdam:
                 first.copy_(state["exp_avg"])
                 second.copy_(state["exp_avg_sq"])
             state["exp_avg"], state["exp_avg_sq"] = first, second
-            self._step = state["step"].detach().to(first.device, copy=True)
+        self._step = state["step"].detach().to(self._flat.values.device, copy=True)
 
     def publish(self) -> None:
         """Tell the optimizer how many steps were taken; each of its parameters counts for itself."""
         if self._is_adam:
+            n_steps = self._step.cpu()
             for state in self._optimizer.state.values():
-                state["step"].copy_(self._step)
+                state["step"].copy_(n_steps)
 
     def step(self) -> None:
         """One step along the present gradients.

@@ -45,7 +45,7 @@ def space_to_depth(images: th.Tensor) -> th.Tensor:
     rows, columns = height // BLOCK, width // BLOCK
     if images.dtype == th.uint8:
         # Four bytes at a time: the pixels of one row of a block stay together.
-        quads = images.contiguous().view(th.int32).view(n, channels, rows, BLOCK, columns)
+        quads = images.reshape(n, -1).view(th.int32).view(n, channels, rows, BLOCK, columns)
         return quads.permute(0, 2, 4, 1, 3).contiguous().view(th.uint8).view(n, rows, columns, -1)
     blocks = images.reshape(n, channels, rows, BLOCK, columns, BLOCK)
     return blocks.permute(0, 2, 4, 1, 3, 5).reshape(n, rows, columns, channels * BLOCK * BLOCK)

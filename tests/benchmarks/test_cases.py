@@ -12,7 +12,7 @@ from benchmarks.throughput import availability
 from benchmarks.throughput.cases import ATARI, CARTPOLE, ROWS, chosen_rows
 from sb3_ppo_from_scratch.zoo.configuration import own_configuration
 
-NOT_THE_ALGORITHMS = {"env_wrapper", "frame_stack", "n_timesteps", "n_envs"}
+NOT_THE_ALGORITHMS = {"native_atari", "env_wrapper", "frame_stack", "n_timesteps", "n_envs"}
 
 
 def test_the_targets_are_the_promised_ones() -> None:

@@ -54,19 +54,17 @@ def bf16_model(name: str, action: str = "discrete", *, precision: str = "bf16", 
     return model
 
 
-def learnt(model: Any, n_steps: int = 32) -> list[LossTerms]:
+def learnt(model: Any) -> list[LossTerms]:
     """What every minibatch of a training said before its step."""
     history: list[LossTerms] = []
-    updater = model._engine.updater
-    evaluate = updater.evaluate
+    evaluate = model._engine.updater.evaluate
 
     def remembering(*arguments: Any) -> LossTerms:
         history.append(evaluate(*arguments))
         return history[-1]
 
-    updater.evaluate = remembering
-    model.learn(n_steps)
-    del updater.evaluate
+    model._engine.updater.evaluate = remembering
+    model.learn(32)
     return history
 
 
@@ -156,16 +154,14 @@ def test_what_is_below_the_heads_is_multiplied_in_bf16_and_all_else_computed_in_
 @every_policy
 def test_parameters_moments_and_names_are_those_of_stable_baselines3(name: str) -> None:
     model = bf16_model(name).learn(64)
-    arguments = {**POLICIES[name][0]}
-    arguments.pop("observation", None)
+    arguments = {key: value for key, value in POLICIES[name][0].items() if key != "observation"}
     stock = tiny_model(model.get_env(), stable_baselines3.PPO, **arguments)
     ours, theirs = model.policy.state_dict(), stock.policy.state_dict()
     assert list(ours) == list(theirs)
     for key, value in theirs.items():
         assert (ours[key].dtype, ours[key].shape) == (th.float32, value.shape)
-    moments = [tensor for state in model.policy.optimizer.state.values() for tensor in state.values()]
-    assert moments
-    assert {tensor.dtype for tensor in moments} == {th.float32}
+    moments = {tensor.dtype for state in model.policy.optimizer.state.values() for tensor in state.values()}
+    assert moments == {th.float32}
 
 
 @every_policy
@@ -179,8 +175,7 @@ def test_a_saved_model_keeps_its_precision_and_stock_ppo_trains_on_from_it(name:
     assert "bf16" not in engine_of(PPO.load(tmp_path / "model.zip", device="cpu", precision="fp32"))
     stock = stable_baselines3.PPO.load(tmp_path / "model.zip", env=model.get_env(), device="cpu")
     assert th.equal(parameters(stock), parameters(model))
-    stock.learn(32)
-    assert not th.equal(parameters(stock), parameters(model))
+    assert not th.equal(parameters(stock.learn(32)), parameters(model))
 
 
 @every_policy
@@ -190,18 +185,17 @@ def test_updates_stay_near_those_of_fp32(name: str) -> None:
     before, minibatches = parameters(model), rolled_out(fp32)
     losses = []
     for side in (model, fp32):
+        updater = side._engine.updater
         for _ in range(10):
             learn_from(side, minibatches)
-        terms = side._engine.updater.evaluate(side._engine.updater.prepared(minibatches[0]), side._update_settings())
-        losses.append(float(terms.value_loss))
+        losses.append(float(updater.evaluate(updater.prepared(minibatches[0]), side._update_settings()).value_loss))
     assert losses[0] == pytest.approx(losses[1], rel=0.1)
     moved, moved_by_fp32 = parameters(model) - before, parameters(fp32) - before
     assert th.cosine_similarity(moved, moved_by_fp32, dim=0) > 0.9
 
 
 def test_a_precision_that_is_assigned_takes_effect_at_the_next_rollout() -> None:
-    model = model_of(policy_kwargs={"net_arch": [64]})
-    model.learn(32, callback=Assign(3, precision="bf16"))
+    model = model_of(policy_kwargs={"net_arch": [64]}).learn(32, callback=Assign(3, precision="bf16"))
     assert "NumPy" in engine_of(model)
     for precision, library in (("bf16", "torch, bf16"), ("fp32", "NumPy"), ("bf16", "torch, bf16")):
         model.precision = precision
