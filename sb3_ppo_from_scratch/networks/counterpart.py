@@ -5,6 +5,7 @@ Owns the contract only.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +39,13 @@ class Counterpart(Protocol):
 
     def bind(self) -> None:
         """Make sure that the counterpart still looks at the policy's parameters."""
+        ...
+
+    def computing(self, n_rows: int) -> AbstractContextManager[None]:
+        """A context for everything that is computed on so many rows at once.
+
+        :param n_rows: B
+        """
         ...
 
     def features(self, observations: Any) -> Any:

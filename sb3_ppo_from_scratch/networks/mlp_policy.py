@@ -5,6 +5,7 @@ Owns the pair of chains (actor, critic) and their features; must not know losses
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from stable_baselines3.common.preprocessing import is_image_space, preprocess_ob
 from sb3_ppo_from_scratch.core.arrays import stacked
 from sb3_ppo_from_scratch.core.families import ActionFamily
 from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
+from sb3_ppo_from_scratch.networks.blas import threads_for
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
 from sb3_ppo_from_scratch.networks.mlp import FloatArray, Layer, backward, forward, layers_of
 from sb3_ppo_from_scratch.networks.observations import as_tensors
@@ -39,6 +41,7 @@ class MlpPolicy:
         space = policy.observation_space
         self._observation_is_feature = isinstance(space, spaces.Box) and not is_image_space(space)
         self._memory: tuple[list[FloatArray], list[FloatArray]] | None = None
+        self._largest_layer = max(parameter.numel() for parameter in policy.parameters())
         self._take_views()
 
     def _take_views(self) -> None:
@@ -107,6 +110,10 @@ class MlpPolicy:
         backward(self._chain(self._critic), critic, value_gradient[:, None])
         if self._log_std_gradient is not None:
             self._log_std_gradient[:] = log_std_gradient
+
+    def computing(self, n_rows: int) -> AbstractContextManager[None]:
+        """See ``Counterpart``."""
+        return threads_for(n_rows * self._largest_layer)
 
     def loaded(self, rollout: PackedRollout) -> PackedRollout:
         """See ``Counterpart``."""

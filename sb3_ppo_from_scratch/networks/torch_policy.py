@@ -123,6 +123,10 @@ class TorchPolicy:
             self.policy.log_std.grad.copy_(log_std_gradient)  # type: ignore[union-attr]
         self._heads = None
 
+    def computing(self, n_rows: int) -> AbstractContextManager[None]:
+        """See ``Counterpart``: torch has threads of its own."""
+        return nullcontext()
+
     def loaded(self, rollout: PackedRollout) -> PackedRollout:
         """See ``Counterpart``: one transfer a rollout, images still in their own dtype."""
         device = self.policy.device

@@ -109,8 +109,9 @@ class FusedActor:
     def act(self, observations: Any) -> tuple[Actions, th.Tensor, th.Tensor]:
         """See ``Actor``."""
         network = self._network
-        with th.no_grad():
-            outputs, values = map(_on_host, network.forward(network.features(observations)))
+        features = network.features(observations)
+        with th.no_grad(), network.computing(len(features)):
+            outputs, values = map(_on_host, network.forward(features))
         log_std = None if network.log_std is None else _on_host(network.log_std)
         actions = network.family.sample(outputs, log_std, self._generator)
         log_prob = network.family.evaluate(outputs, log_std, actions).log_prob
@@ -125,8 +126,9 @@ class FusedActor:
 
     def values(self, observations: Any) -> th.Tensor:
         """See ``Actor``."""
-        with th.no_grad():
-            _, values = self._network.forward(self._network.features(observations))
+        features = self._network.features(observations)
+        with th.no_grad(), self._network.computing(len(features)):
+            _, values = self._network.forward(features)
         return th.from_numpy(_on_host(values)[:, None])
 
 

@@ -40,12 +40,14 @@ class FusedEngine:
 
     def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
         """See ``UpdateEngine``: drawn from the packed rollout, or served by a buffer that has its own way."""
-        if self._rollout is None:
-            yield from map(self.prepared, self._rollout_buffer.get(batch_size))
-            return
-        order = self._network.indices(self._generator.permutation(self._rollout.scalars.shape[-1]))
-        for part in self._rollout_buffer.slices(batch_size):
-            yield self._network.drawn(self._rollout, order[part])
+        # What the caller computes between two minibatches runs in this context too.
+        with self._network.computing(batch_size):
+            if self._rollout is None:
+                yield from map(self.prepared, self._rollout_buffer.get(batch_size))
+                return
+            order = self._network.indices(self._generator.permutation(self._rollout.scalars.shape[-1]))
+            for part in self._rollout_buffer.slices(batch_size):
+                yield self._network.drawn(self._rollout, order[part])
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:
         """See ``UpdateEngine``."""
