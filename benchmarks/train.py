@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this command
     """
     parser.add_argument("--env", default="PongNoFrameskip-v4", help="id of a registered environment")
-    parser.add_argument("--steps", type=int, default=50_000, help="environment steps to train for")
+    parser.add_argument("--steps", type=int, default=100_000, help="environment steps to train for")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--eval-episodes", type=int, default=3, help="episodes before and after training")
     parser.add_argument("--out", type=Path, default=Path("logs"), help="folder for the model and the picture")
