@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         n_timesteps=arguments.steps,
         eval_freq=-1,
         seed=arguments.seed,
-        log_interval=-2,
+        log_interval=20,
         show_progress=True,
     )
     experiment = manager.setup_experiment()
