@@ -12,6 +12,7 @@ import pandas as pd
 
 matplotlib.use("Agg")  # before pyplot: there may be no display
 from matplotlib import pyplot as plt
+from matplotlib.ticker import EngFormatter
 
 # Okabe and Ito's palette: distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
@@ -39,6 +40,7 @@ def draw_learning_curve(
     axes.scatter([last_step], [after], marker="D", s=60, color=GREEN, label=f"evaluated after: {after:.1f}", zorder=3)
     axes.set_title(f"{env_id}: raw score while training")
     axes.set_xlabel("emulator frames" if "NoFrameskip" in env_id else "environment steps")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_ylabel("episode return")
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
