@@ -73,7 +73,7 @@ class MlpPolicy:
     def features(self, observations: Any) -> FloatArray:
         """What the first layers read.
 
-        :param observations: [B, *obs_shape], or a dict of such arrays
+        :param observations: [B, *obs_shape] array or tensor, or a dict of such
         :return: [B, F] float32
         """
         if self._observation_is_feature:
@@ -133,13 +133,7 @@ class MlpPolicy:
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:
         """See ``Counterpart``."""
-        observations = minibatch.observations
-        arrays = (
-            {key: value.numpy() for key, value in observations.items()}
-            if isinstance(observations, dict)
-            else observations.numpy()
-        )
-        return Minibatch(self.features(arrays), *(column.numpy() for column in minibatch[1:]))
+        return Minibatch(self.features(minibatch.observations), *(column.numpy() for column in minibatch[1:]))
 
     @staticmethod
     def _chain(layers: list[Layer] | None) -> list[Layer]:

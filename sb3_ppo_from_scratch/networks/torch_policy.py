@@ -178,12 +178,15 @@ class TorchPolicy:
             extracted = nature_features(policy.features_extractor, features, self._scale, self._dtype)
             return extracted, extracted
         observations = preprocess_obs(features, policy.observation_space, normalize_images=policy.normalize_images)
-        with th.autocast(policy.device.type, self._dtype, enabled=self._dtype != th.float32):
+        with self._narrowed():
             pi_features = policy.pi_features_extractor(observations)
             shared = policy.share_features_extractor
             return pi_features, pi_features if shared else policy.vf_features_extractor(observations)
 
     def _hidden(self, layers: th.nn.Sequential, features: th.Tensor) -> th.Tensor:
-        with th.autocast(features.device.type, self._dtype, enabled=self._dtype != th.float32):
+        with self._narrowed():
             hidden: th.Tensor = layers(features)
         return hidden
+
+    def _narrowed(self) -> AbstractContextManager[None]:
+        return th.autocast(self.policy.device.type, self._dtype, enabled=self._dtype != th.float32)
