@@ -39,16 +39,15 @@ def compute_gae(
     :raises TypeError: if ``values`` are not floats
     """
     _check_shapes(rewards, values, episode_starts, last_values, dones)
+    next_values = np.concatenate([values[1:], last_values[None]])
+    next_non_terminal = 1.0 - np.concatenate([episode_starts[1:], dones[None]]).astype(values.dtype)
+    deltas = rewards + gamma * next_values * next_non_terminal - values
+    decays = gamma * gae_lambda * next_non_terminal
     advantages = np.empty_like(values)
     following_advantage: FloatArray | float = 0.0
-    next_values = last_values
-    next_non_terminal = 1.0 - dones.astype(values.dtype)
     for step in reversed(range(len(rewards))):
-        delta = rewards[step] + gamma * next_values * next_non_terminal - values[step]
-        following_advantage = delta + gamma * gae_lambda * next_non_terminal * following_advantage
+        following_advantage = deltas[step] + decays[step] * following_advantage
         advantages[step] = following_advantage
-        next_values = values[step]
-        next_non_terminal = 1.0 - episode_starts[step].astype(values.dtype)
     return advantages, advantages + values
 
 

@@ -35,17 +35,35 @@ def stacked(frames: Array, index: Array) -> Array:
     return frames.take(index, axis=0)
 
 
+def by_column(array: Array) -> Array:
+    """The columns of a matrix as rows. NumPy sums the few entries of a row one by one, but whole rows in one sweep.
+
+    :param array: [B, K]
+    :return: [K, B], a copy in NumPy, a view in torch, which gains nothing from one
+    """
+    return array.T if isinstance(array, th.Tensor) else array.T.copy()
+
+
+def largest(array: Array) -> Array:
+    """The maximum along the first axis.
+
+    :param array: [K, B]
+    :return: [B]
+    """
+    return array.amax(0) if isinstance(array, th.Tensor) else np.maximum.reduce(array)
+
+
 def onehot(indices: Array, like: Array) -> Array:
-    """1 at each row's index, 0 elsewhere.
+    """1 in each column at its index, 0 elsewhere.
 
     :param indices: [B] whole numbers of any dtype, in [0, K)
-    :param like: [B, K], gives the shape, dtype and device
-    :return: [B, K]
+    :param like: [K, B], gives the shape, dtype and device
+    :return: [K, B]
     """
     if isinstance(like, th.Tensor):
-        return th.zeros_like(like).scatter_(-1, indices.long()[:, None], 1.0)
-    columns = np.arange(like.shape[-1], dtype=like.dtype)
-    return (indices[:, None] == columns).astype(like.dtype)
+        return th.zeros_like(like).scatter_(0, indices.long()[None], 1.0)
+    choices = np.arange(len(like), dtype=like.dtype)
+    return (indices == choices[:, None]).astype(like.dtype)
 
 
 def mean(array: Array) -> Array:

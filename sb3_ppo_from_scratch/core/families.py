@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sb3_ppo_from_scratch.core.arrays import Array, namespace, onehot
+from sb3_ppo_from_scratch.core.arrays import Array, by_column, largest, namespace, onehot
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _TINY = np.finfo(np.float32).tiny
@@ -75,24 +75,25 @@ class Categorical:
     def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
         """See ``ActionFamily``; ``actions`` is [B, 1], ``log_std`` None."""
         xp = namespace(outputs)
-        shifted = outputs - xp.amax(outputs, axis=-1, keepdims=True)
+        logits = by_column(outputs)
+        shifted = logits - largest(logits)
         exponentials = xp.exp(shifted)
-        total = exponentials.sum(axis=-1, keepdims=True)
+        total = exponentials.sum(0)
         probs = exponentials / total
         log_probs = shifted - xp.log(total)
-        chosen = onehot(actions[:, 0], outputs)
-        entropy = -(probs * log_probs).sum(axis=-1)
-        return Evaluation((log_probs * chosen).sum(axis=-1), entropy, (probs, log_probs, chosen))
+        chosen = onehot(actions[:, 0], logits)
+        entropy = -(probs * log_probs).sum(0)
+        return Evaluation((log_probs * chosen).sum(0), entropy, (probs, log_probs, chosen))
 
     def gradients(
         self, evaluation: Evaluation, log_prob_gradient: Array, entropy_gradient: float
     ) -> tuple[Array, Array | None]:
         """See ``ActionFamily``."""
         probs, log_probs, chosen = evaluation.memory
-        gradient = (chosen - probs) * log_prob_gradient[:, None]
+        gradient = (chosen - probs) * log_prob_gradient
         if entropy_gradient != 0.0:
-            gradient -= entropy_gradient * probs * (log_probs + evaluation.entropy[:, None])
-        return gradient, None
+            gradient -= entropy_gradient * probs * (log_probs + evaluation.entropy)
+        return gradient.T, None
 
     def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
         """See ``ActionFamily``: the largest of z_k + Gumbel noise, which is distributed as the softmax of z."""

@@ -12,6 +12,8 @@ from threadpoolctl import LibController, ThreadpoolController
 
 # Multiplications in one product, above which a second thread is worth waking.
 _LARGE = 2**23
+# And those up to which OpenBLAS wakes none by itself (its interface/gemm.c and interface/gemv.c).
+_SMALL_MATRIX, _SMALL_VECTOR = 2**18, 9216
 
 
 class _OneThread:
@@ -33,16 +35,19 @@ class _OneThread:
             library.set_num_threads(n_threads)
 
 
-def threads_for(n_multiplications: int) -> AbstractContextManager[None]:
+def threads_for(n_rows: int, n_weights: int) -> AbstractContextManager[None]:
     """A context with the number of BLAS threads that suits products of this size.
 
     OpenBLAS shares out even products of a few microseconds, and its threads and those of torch's OpenMP then wait for
-    one another: on two cores an update of a small network took fifty times as long.
+    one another: on two cores an update of a small network took fifty times as long. Telling it so takes as long as
+    such a product, so it is left alone where it needs no telling.
 
-    :param n_multiplications: rows × inputs × outputs of the largest product
-    :return: a context for one thread; for large products one that changes nothing
+    :param n_rows: of the inputs
+    :param n_weights: inputs × outputs of the largest layer
+    :return: a context for one thread; for large and for tiny products one that changes nothing
     """
-    return nullcontext() if n_multiplications > _LARGE else _OneThread(_openblas())
+    tiny = _SMALL_VECTOR if n_rows == 1 else _SMALL_MATRIX
+    return _OneThread(_openblas()) if tiny < n_rows * n_weights <= _LARGE else nullcontext()
 
 
 @functools.cache

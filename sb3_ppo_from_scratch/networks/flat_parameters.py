@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch as th
-from torch.optim.adam import adam
 
 
 class FlatParameters:
@@ -32,6 +31,7 @@ class FlatParameters:
             self.values, self.gradients = map(th.from_numpy, self._memory)
         else:
             self.values, self.gradients = values, th.zeros_like(values)
+        self._views = list(zip(self._parameters, self.split(self.values), self.split(self.gradients), strict=True))
         self.bind()
 
     def split(self, flat: th.Tensor) -> list[th.Tensor]:
@@ -46,12 +46,11 @@ class FlatParameters:
 
     def bind(self) -> None:
         """Make every parameter a view again, keeping its present value, if something gave it memory of its own."""
-        views = zip(self._parameters, self.split(self.values), self.split(self.gradients), strict=True)
-        for parameter, value, gradient in views:
+        for parameter, value, gradient in self._views:
             if parameter.data_ptr() != value.data_ptr():
                 value.copy_(parameter.detach())
                 parameter.data = value
-            parameter.grad = gradient
+            parameter.grad = gradient.detach()  # a view of its own, which a move of the policy may point elsewhere
 
     def clip_gradients(self, max_grad_norm: float) -> None:
         """Scale the gradients so that their joint L2 norm is at most ``max_grad_norm``.
@@ -88,6 +87,8 @@ class FlatAdam:
         self._flat = flat
         self._first_moment = th.zeros_like(flat.values)
         self._second_moment = th.zeros_like(flat.values)
+        moments = flat.split(self._first_moment), flat.split(self._second_moment)
+        self._moments = list(zip(*moments, strict=True))
         self._step = th.zeros((), device=flat.values.device)
         self._is_adam = type(optimizer) is th.optim.Adam and not any(
             optimizer.param_groups[0].get(option, False) for option in _OPTIONS
@@ -97,13 +98,7 @@ class FlatAdam:
         """Take over the optimizer's moments, which loading a checkpoint may have replaced."""
         if not self._is_adam:
             return
-        moments = zip(
-            self._optimizer.param_groups[0]["params"],
-            self._flat.split(self._first_moment),
-            self._flat.split(self._second_moment),
-            strict=True,
-        )
-        for parameter, first, second in moments:
+        for parameter, (first, second) in zip(self._optimizer.param_groups[0]["params"], self._moments, strict=True):
             state = self._optimizer.state[parameter]
             if not state:
                 state["step"] = th.tensor(0.0)
@@ -131,20 +126,20 @@ class FlatAdam:
             self._optimizer.step()
             return
         group = self._optimizer.param_groups[0]
-        with th.no_grad():
-            adam(
-                [self._flat.values],
-                [self._flat.gradients],
-                [self._first_moment],
-                [self._second_moment],
-                [],
-                [self._step],
-                fused=True,
-                amsgrad=False,
-                beta1=group["betas"][0],
-                beta2=group["betas"][1],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                eps=group["eps"],
-                maximize=False,
-            )
+        self._step += 1
+        # The kernel behind torch.optim.adam.adam(fused=True), whose way there takes seven times as long as the kernel.
+        th._fused_adam_(
+            [self._flat.values],
+            [self._flat.gradients],
+            [self._first_moment],
+            [self._second_moment],
+            [],
+            [self._step],
+            lr=group["lr"],
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+        )

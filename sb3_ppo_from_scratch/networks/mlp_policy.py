@@ -113,7 +113,7 @@ class MlpPolicy:
 
     def computing(self, n_rows: int) -> AbstractContextManager[None]:
         """See ``Counterpart``."""
-        return threads_for(n_rows * self._largest_layer)
+        return threads_for(n_rows, self._largest_layer)
 
     def loaded(self, rollout: PackedRollout) -> PackedRollout:
         """See ``Counterpart``."""

@@ -1,4 +1,4 @@
-"""SB3's NatureCNN with its first convolution rearranged and its images in the layout that convolutions like.
+"""SB3's NatureCNN with strided convolutions rearranged and its images in the layout that convolutions like.
 
 Owns the rearrangement, an exact permutation of the same weights; must not know policies, losses or optimizers.
 """
@@ -14,7 +14,10 @@ from torch.nn import functional
 
 # The first convolution has kernel 8 and stride 4: two blocks of four pixels, moved by one block.
 BLOCK = 4
-_STRIDES = (1, 2, 1)  # of the convolutions, the first one's on blocks
+# The second has kernel 4 and stride 2, likewise.
+_SECOND_BLOCK = 2
+# Whose floats (4 MB for stacks of four) stay in the cache between their widening and their convolution.
+_CACHED_IMAGES = 32
 _LAYERS = [*[nn.Conv2d, nn.ReLU] * 3, nn.Flatten, nn.Linear, nn.ReLU]
 
 
@@ -67,15 +70,18 @@ def gathered_blocks(frames: th.Tensor, index: th.Tensor, dtype: th.dtype) -> th.
     return blocks
 
 
-def rearranged_kernel(weight: th.Tensor) -> th.Tensor:
-    """The kernel that does on blocks what ``weight`` does on pixels: stride 4 becomes stride 1.
+def rearranged_kernel(weight: th.Tensor, block: int, channels_first: bool) -> th.Tensor:
+    """The kernel that does on blocks what ``weight`` does on pixels: its stride, one block, becomes one pixel.
 
-    :param weight: [out, C, 8, 8], as the policy stores it
-    :return: [out, 16·C, 2, 2]
+    :param weight: [out, C, 2·block, 2·block], as the policy stores it
+    :param block: side of a block in pixels
+    :param channels_first: the channels of a block are ordered as (C, row, column), not as (row, column, C)
+    :return: [out, C·block², 2, 2], channels last
     """
     out, channels = weight.shape[:2]
-    blocks = weight.view(out, channels, 2, BLOCK, 2, BLOCK)
-    return blocks.permute(0, 1, 3, 5, 2, 4).reshape(out, channels * BLOCK * BLOCK, 2, 2)
+    depth = (1, 3, 5) if channels_first else (3, 5, 1)
+    blocks = weight.view(out, channels, 2, block, 2, block).permute(0, 2, 4, *depth)
+    return blocks.reshape(out, 2, 2, -1).permute(0, 3, 1, 2)
 
 
 def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype: th.dtype) -> th.Tensor:
@@ -87,42 +93,51 @@ def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype
     :param dtype: of the computation
     :return: [B, features_dim] in that dtype
     """
-    layers: list[Any] = [*extractor.cnn, *extractor.linear]
-    first, *others = (layer for layer in layers if hasattr(layer, "weight"))
-    weights = [rearranged_kernel(first.weight) * scale, *(layer.weight for layer in others)]
+    layers: list[Any] = [layer for layer in (*extractor.cnn, *extractor.linear) if hasattr(layer, "weight")]
+    first, second, third, matrix = (layer.weight for layer in layers)
     weights = [
-        weight.to(dtype, memory_format=th.channels_last if weight.dim() == 4 else th.preserve_format)
-        for weight in weights
+        rearranged_kernel(first, BLOCK, channels_first=True) * scale,
+        rearranged_kernel(second, _SECOND_BLOCK, channels_first=False),
+        third.contiguous(memory_format=th.channels_last),
+        matrix,
     ]
-    biases = [layer.bias.to(dtype) for layer in (first, *others)]
-    features: th.Tensor = RectifiedStack.apply(blocks.to(dtype).permute(0, 3, 1, 2), *weights, *biases)  # type: ignore[no-untyped-call]
+    # The second convolution moves by two of the first one's outputs, and has no use for an odd one at the end.
+    rows, columns = (n - (n + 1) % _SECOND_BLOCK for n in blocks.shape[1:3])
+    narrowed = [tensor.to(dtype) for tensor in (*weights, *(layer.bias for layer in layers))]
+    features: th.Tensor = RectifiedStack.apply(blocks[:, :rows, :columns], *narrowed)  # type: ignore[no-untyped-call]
     return features
 
 
 class RectifiedStack(th.autograd.Function):
-    """Three convolutions of strides 1, 2, 1 and a linear layer, each rectified, with both passes written out.
+    """Three convolutions and a linear layer, each rectified, with both passes written out.
 
-    The rectifiers work in place, forward and backward, and the images get no gradient: what is saved is memory, whose
-    traffic costs as much as arithmetic here. ∂ of a rectified layer: G ← G ⊙ [h > 0], then the layer's own.
+    Memory is slow where arithmetic is not. So images are widened to floats a few at a time, once in each pass, instead
+    of all at once, which no cache could hold; the rectifiers work in place; and the images get no gradient.
+    ∂ of a rectified layer: G ← G ⊙ [h > 0], then the layer's own.
     """
 
     @staticmethod
-    def forward(ctx: Any, images: th.Tensor, *weights_and_biases: th.Tensor) -> th.Tensor:
+    def forward(ctx: Any, blocks: th.Tensor, *weights_and_biases: th.Tensor) -> th.Tensor:
         """h_{i+1} = max(h_i * W_i + b_i, 0).
 
         :param ctx: of autograd
-        :param images: [B, C, H, W], channels last
-        :param weights_and_biases: three kernels, a matrix, and their four biases
+        :param blocks: [B, R, S, 16·C], R and S odd, any dtype
+        :param weights_and_biases: three kernels for stride 1, a matrix, and their four biases
         :return: [B, features_dim]
         """
-        *kernels, matrix = weights_and_biases[:4]
-        *shifts, last_shift = weights_and_biases[4:]
-        hidden = [images]
-        for kernel, shift, stride in zip(kernels, shifts, _STRIDES, strict=True):
-            hidden.append(functional.conv2d(hidden[-1], kernel, shift, stride=stride).relu_())
-        flat = hidden[-1].flatten(1)
-        features = functional.linear(flat, matrix, last_shift).relu_()
-        ctx.save_for_backward(*hidden, flat, features, *kernels, matrix)
+        first, second, third, matrix = weights_and_biases[:4]
+        shifts = weights_and_biases[4:]
+        rows, columns = (n // _SECOND_BLOCK for n in blocks.shape[1:3])
+        hidden = first.new_empty((len(blocks), rows, columns, _SECOND_BLOCK, _SECOND_BLOCK, len(first)))
+        for part in _parts(blocks):
+            convolved = functional.conv2d(_images(blocks[part], first.dtype), first, shifts[0])
+            hidden[part] = _by_block(convolved.relu_())
+        of_first = hidden.flatten(3).permute(0, 3, 1, 2)
+        of_second = functional.conv2d(of_first, second, shifts[1]).relu_()
+        of_third = functional.conv2d(of_second, third, shifts[2]).relu_()
+        flat = of_third.flatten(1)
+        features = functional.linear(flat, matrix, shifts[3]).relu_()
+        ctx.save_for_backward(blocks, of_first, of_second, of_third, flat, features, first, second, third, matrix)
         return features
 
     @staticmethod
@@ -133,20 +148,56 @@ class RectifiedStack(th.autograd.Function):
         :param gradient: [B, features_dim]
         :return: None for the images, then the gradients of weights and biases
         """
-        *hidden, flat, features, first, second, third, matrix = ctx.saved_tensors
+        blocks, of_first, of_second, of_third, flat, features, first, second, third, matrix = ctx.saved_tensors
         gradient = _rectified(gradient.clone(), features)
-        weight_gradients, bias_gradients = [gradient.t() @ flat], [gradient.sum(0)]
-        gradient = (gradient @ matrix).view_as(hidden[-1])
-        for index, kernel in ((3, third), (2, second), (1, first)):
-            gradient = _rectified(gradient.contiguous(memory_format=th.channels_last), hidden[index])
-            stride = [_STRIDES[index - 1]] * 2
-            wanted = [index > 1, True, True]
-            gradient, weight_gradient, bias_gradient = th.ops.aten.convolution_backward(
-                gradient, hidden[index - 1], kernel, [len(kernel)], stride, [0, 0], [1, 1], False, [0, 0], 1, wanted
-            )
-            weight_gradients.insert(0, weight_gradient)
-            bias_gradients.insert(0, bias_gradient)
-        return None, *weight_gradients, *bias_gradients
+        of_matrix, of_last_shift = gradient.t() @ flat, gradient.sum(0)
+        gradient = (gradient @ matrix).view_as(of_third).contiguous(memory_format=th.channels_last)
+        gradient, *of_third_layer = _convolution_gradients(_rectified(gradient, of_third), of_second, third)
+        gradient, *of_second_layer = _convolution_gradients(_rectified(gradient, of_second), of_first, second)
+        gradient = _rectified(gradient, of_first)
+        parts = []
+        for part in _parts(blocks):
+            images = _images(blocks[part], first.dtype)
+            parts.append(_convolution_gradients(_by_pixel(gradient[part]), images, first, of_inputs=False)[1:])
+        of_first_layer = [th.stack(gradients).sum(0) for gradients in zip(*parts, strict=True)]
+        weights, shifts = zip(of_first_layer, of_second_layer, of_third_layer, strict=True)
+        return None, *weights, of_matrix, *shifts, of_last_shift
+
+
+def _parts(blocks: th.Tensor) -> list[slice]:
+    n = len(blocks)
+    size = _CACHED_IMAGES if blocks.device.type == "cpu" else n
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def _images(blocks: th.Tensor, dtype: th.dtype) -> th.Tensor:
+    return blocks.to(dtype).contiguous().permute(0, 3, 1, 2)
+
+
+def _by_block(images: th.Tensor) -> th.Tensor:
+    """[B, K, R, S] channels last -> [B, R/2, S/2, 2, 2, K], a view."""
+    n, depth, rows, columns = images.shape
+    shape = (n, rows // _SECOND_BLOCK, _SECOND_BLOCK, columns // _SECOND_BLOCK, _SECOND_BLOCK, depth)
+    return images.permute(0, 2, 3, 1).view(shape).permute(0, 1, 3, 2, 4, 5)
+
+
+def _by_pixel(blocks: th.Tensor) -> th.Tensor:
+    """[B, 4·K, R/2, S/2] channels last -> [B, K, R, S] channels last, the inverse of ``_by_block``."""
+    n, depth, rows, columns = blocks.shape
+    shape = (n, rows, columns, _SECOND_BLOCK, _SECOND_BLOCK, depth // _SECOND_BLOCK**2)
+    pixels = blocks.permute(0, 2, 3, 1).view(shape).permute(0, 1, 3, 2, 4, 5)
+    return pixels.reshape(n, rows * _SECOND_BLOCK, columns * _SECOND_BLOCK, -1).permute(0, 3, 1, 2)
+
+
+def _convolution_gradients(
+    gradient: th.Tensor, inputs: th.Tensor, kernel: th.Tensor, of_inputs: bool = True
+) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+    """With respect to inputs, kernel and bias of a convolution with stride 1."""
+    wanted = [of_inputs, True, True]
+    gradients: tuple[th.Tensor, th.Tensor, th.Tensor] = th.ops.aten.convolution_backward(
+        gradient, inputs, kernel, [len(kernel)], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, wanted
+    )
+    return gradients
 
 
 def _rectified(gradient: th.Tensor, outputs: th.Tensor) -> th.Tensor:

@@ -117,8 +117,14 @@ class TorchPolicy:
         :param log_std_gradient: [D], or None
         """
         assert self._heads is not None
-        self.parameters.gradients.zero_()
-        th.autograd.backward(self._heads, (output_gradient, value_gradient))
+        gradients = th.autograd.grad(
+            self._heads,
+            list(self.policy.parameters()),
+            (output_gradient, value_gradient),
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        th.cat([gradient.flatten() for gradient in gradients], out=self.parameters.gradients)
         if log_std_gradient is not None:
             self.policy.log_std.grad.copy_(log_std_gradient)  # type: ignore[union-attr]
         self._heads = None

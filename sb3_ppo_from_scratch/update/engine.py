@@ -14,17 +14,17 @@ from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettin
 class UpdateEngine(Protocol):
     """Turns minibatches into optimizer steps, each in two halves so that ``target_kl`` can stop in between."""
 
-    def begin(self, rollout_buffer: Any) -> None:
+    def begin(self, rollout_buffer: Any, batch_size: int) -> None:
         """Get ready for one update.
 
         :param rollout_buffer: full; ours, or any class with the interface of SB3's
+        :param batch_size: transitions per minibatch
         """
         ...
 
-    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
+    def minibatches(self) -> Iterator[Minibatch]:
         """One epoch over the rollout, in fresh random order.
 
-        :param batch_size: transitions per minibatch
         :return: minibatches in the form that ``evaluate`` reads
         """
         ...

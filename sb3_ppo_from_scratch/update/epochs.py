@@ -30,11 +30,11 @@ def run_epochs(engine: UpdateEngine, rollout_buffer: Any, settings: UpdateSettin
     """
     history: list[LossTerms] = []
     epoch, epoch_start, stopping_kl = 0, 0, None
-    engine.begin(rollout_buffer)
+    engine.begin(rollout_buffer, settings.batch_size)
     try:
         while epoch < settings.n_epochs and stopping_kl is None:
             epoch_start = len(history)
-            for minibatch in engine.minibatches(settings.batch_size):
+            for minibatch in engine.minibatches():
                 terms = engine.evaluate(minibatch, settings)
                 history.append(terms)
                 if settings.target_kl is not None and _exceeds(terms.approx_kl, settings.target_kl):

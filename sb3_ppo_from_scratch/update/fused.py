@@ -6,6 +6,7 @@ Owns the order of operations; must not know whether NumPy or torch computes, nor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -25,29 +26,30 @@ class FusedEngine:
     def __init__(self, network: Counterpart, generator: np.random.Generator) -> None:
         self._network = network
         self._generator = generator
+        self._context = ExitStack()
         self._rollout_buffer: Any = None
+        self._batch_size = 0
         self._rollout: PackedRollout | None = None
         self._gradients: HeadGradients | None = None
 
-    def begin(self, rollout_buffer: Any) -> None:
+    def begin(self, rollout_buffer: Any, batch_size: int) -> None:
         """See ``UpdateEngine``."""
         self._network.policy.set_training_mode(True)
         self._network.bind()
         self._network.optimizer.bind()
-        self._rollout_buffer = rollout_buffer
+        self._rollout_buffer, self._batch_size = rollout_buffer, batch_size
         packed = rollout_buffer.packed() if hasattr(rollout_buffer, "packed") else None
         self._rollout = None if packed is None else self._network.loaded(packed)
+        self._context.enter_context(self._network.computing(batch_size))
 
-    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
+    def minibatches(self) -> Iterator[Minibatch]:
         """See ``UpdateEngine``: drawn from the packed rollout, or served by a buffer that has its own way."""
-        # What the caller computes between two minibatches runs in this context too.
-        with self._network.computing(batch_size):
-            if self._rollout is None:
-                yield from map(self.prepared, self._rollout_buffer.get(batch_size))
-                return
-            order = self._network.indices(self._generator.permutation(self._rollout.scalars.shape[-1]))
-            for part in self._rollout_buffer.slices(batch_size):
-                yield self._network.drawn(self._rollout, order[part])
+        if self._rollout is None:
+            yield from map(self.prepared, self._rollout_buffer.get(self._batch_size))
+            return
+        order = self._network.indices(self._generator.permutation(self._rollout.scalars.shape[-1]))
+        for part in self._rollout_buffer.slices(self._batch_size):
+            yield self._network.drawn(self._rollout, order[part])
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:
         """See ``UpdateEngine``."""
@@ -69,5 +71,6 @@ class FusedEngine:
 
     def finish(self) -> None:
         """See ``UpdateEngine``."""
+        self._context.close()
         self._network.optimizer.publish()
         self._rollout_buffer, self._rollout, self._gradients = None, None, None

@@ -27,16 +27,17 @@ class ReferenceEngine:
     def __init__(self, policy: ActorCriticPolicy) -> None:
         self._policy = policy
         self._rollout_buffer: Any = None
+        self._batch_size = 0
         self._loss: th.Tensor | None = None
 
-    def begin(self, rollout_buffer: Any) -> None:
+    def begin(self, rollout_buffer: Any, batch_size: int) -> None:
         """See ``UpdateEngine``."""
         self._policy.set_training_mode(True)
-        self._rollout_buffer = rollout_buffer
+        self._rollout_buffer, self._batch_size = rollout_buffer, batch_size
 
-    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
+    def minibatches(self) -> Iterator[Minibatch]:
         """See ``UpdateEngine``: the buffer's own minibatches."""
-        minibatches: Iterator[Minibatch] = self._rollout_buffer.get(batch_size)
+        minibatches: Iterator[Minibatch] = self._rollout_buffer.get(self._batch_size)
         return minibatches
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:

@@ -85,7 +85,7 @@ def _assert_nothing_has_changed(model: Any) -> None:
     (minibatch,) = model.rollout_buffer.get()
     settings = model._update_settings()
     updater = model._engine.updater
-    updater.begin(model.rollout_buffer)
+    updater.begin(model.rollout_buffer, model.batch_size)
     terms = updater.evaluate(updater.prepared(minibatch), settings)
     updater.finish()
     assert float(terms.approx_kl) == pytest.approx(0.0, abs=1e-6)

@@ -170,7 +170,7 @@ def losses_of_equal_minibatches(n: int, **settings: Any) -> list[float]:
     model = model_of(policy_kwargs={"net_arch": [8], "features_extractor_class": DroppingExtractor}, **settings)
     minibatches = rolled_out(model)
     updater = model._engine.updater
-    updater.begin(model.rollout_buffer)
+    updater.begin(model.rollout_buffer, model.batch_size)
     wanted = model._update_settings()
     losses = [float(updater.evaluate(updater.prepared(minibatches[0]), wanted).value_loss) for _ in range(n)]
     updater.finish()

@@ -70,8 +70,8 @@ def learnt(model: Any) -> list[LossTerms]:
 
 def drawn_log_ratios(model: Any, updater: Any) -> Any:
     """log π(a|s) of the rollout of a model by the network of an engine, less what the rollout has stored."""
-    updater.begin(model.rollout_buffer)
-    (minibatch,) = updater.minibatches(32)
+    updater.begin(model.rollout_buffer, 32)
+    (minibatch,) = updater.minibatches()
     network = updater._network
     outputs, _ = network.forward(minibatch.observations)
     log_prob = network.family.evaluate(outputs, network.log_std, minibatch.actions).log_prob
@@ -135,8 +135,8 @@ def test_what_is_below_the_heads_is_multiplied_in_bf16_and_all_else_computed_in_
     # Values that had gone through bfloat16 would have nothing in their lower sixteen bits.
     assert (stored.old_values.numpy().view(np.uint32) & 0xFFFF).any()
     updater = model._engine.updater
-    updater.begin(model.rollout_buffer)
-    (minibatch,) = updater.minibatches(32)
+    updater.begin(model.rollout_buffer, 32)
+    (minibatch,) = updater.minibatches()
     with Operations() as operations:
         terms = updater.evaluate(minibatch, model._update_settings())
     products = [i for i, (kind, _) in enumerate(operations.results) if kind in ("mm", "addmm", "convolution")]

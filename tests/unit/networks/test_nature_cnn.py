@@ -40,7 +40,7 @@ def test_the_rearranged_convolution_is_the_same_to_the_last_bit(shape: tuple[int
     images, weight = whole_numbers(2, *shape), whole_numbers(5, shape[0], 8, 8)
     expected = functional.conv2d(images, weight, stride=4)
     blocks = space_to_depth(images).permute(0, 3, 1, 2)
-    actual = functional.conv2d(blocks, rearranged_kernel(weight))
+    actual = functional.conv2d(blocks, rearranged_kernel(weight, 4, channels_first=True))
     assert actual.shape == expected.shape
     assert th.equal(actual, expected)
 
@@ -50,7 +50,9 @@ def test_the_gradient_of_the_rearranged_kernel_arrives_at_its_own_place(shape: t
     images = whole_numbers(2, *shape)
     weights = [whole_numbers(5, shape[0], 8, 8).requires_grad_() for _ in range(2)]
     stock = functional.conv2d(images, weights[0], stride=4)
-    ours = functional.conv2d(space_to_depth(images).permute(0, 3, 1, 2), rearranged_kernel(weights[1]))
+    ours = functional.conv2d(
+        space_to_depth(images).permute(0, 3, 1, 2), rearranged_kernel(weights[1], 4, channels_first=True)
+    )
     slope = whole_numbers(*stock.shape)
     expected, actual = th.autograd.grad(stock, weights[0], slope)[0], th.autograd.grad(ours, weights[1], slope)[0]
     assert th.equal(actual, expected)
@@ -70,9 +72,10 @@ def test_every_pixel_is_moved_once_and_keeps_its_value_and_type(dtype: th.dtype)
 
 @every_shape
 @pytest.mark.parametrize("scale", [1 / 255, 1.0])
-def test_features_and_gradients_are_those_of_the_extractor(shape: tuple[int, ...], scale: float) -> None:
+@pytest.mark.parametrize("n_images", [3, 70])  # 70 take three parts, the last one ragged
+def test_features_and_gradients_are_those_of_the_extractor(shape: tuple[int, ...], scale: float, n_images: int) -> None:
     stock = extractor(shape).double()
-    images = th.from_numpy(np.random.default_rng(1).integers(0, 256, (3, *shape), np.uint8))
+    images = th.from_numpy(np.random.default_rng(1).integers(0, 256, (n_images, *shape), np.uint8))
     expected = stock(images.double() * scale)
     expected_gradients = th.autograd.grad(expected.square().sum(), list(stock.parameters()))
     actual = nature_features(stock, space_to_depth(images), scale, th.float64)

@@ -35,11 +35,11 @@ class ReplayEngine:
         self._evaluated = 0
         self.calls: list[str] = []
 
-    def begin(self, rollout_buffer: Any) -> None:
-        self._serve = rollout_buffer
+    def begin(self, rollout_buffer: Any, batch_size: int) -> None:
+        self._serve, self._batch_size = rollout_buffer, batch_size
 
-    def minibatches(self, batch_size: int) -> Iterator[Minibatch]:
-        yield from self._serve(batch_size)
+    def minibatches(self) -> Iterator[Minibatch]:
+        yield from self._serve(self._batch_size)
 
     def prepared(self, minibatch: Minibatch) -> Minibatch:
         return minibatch

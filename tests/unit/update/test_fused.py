@@ -61,8 +61,8 @@ def unmarked(n_steps: int = T) -> Any:
 
 
 def served(engine: FusedEngine, buffer: Any, batch_size: int) -> list[Minibatch]:
-    engine.begin(buffer)
-    minibatches = [Minibatch(*map(np.asarray, minibatch)) for minibatch in engine.minibatches(batch_size)]
+    engine.begin(buffer, batch_size)
+    minibatches = [Minibatch(*map(np.asarray, minibatch)) for minibatch in engine.minibatches()]
     engine.finish()
     return minibatches
 
@@ -129,7 +129,7 @@ def test_an_update_is_that_of_the_reference_engine_on_the_same_minibatches(
     minibatches = list(unmarked().get(6))
     updaters = [engine_for(policy, library), ReferenceEngine(stock)]
     for updater in updaters:
-        updater.begin(None if isinstance(updater, ReferenceEngine) else filled())
+        updater.begin(None if isinstance(updater, ReferenceEngine) else filled(), 64)
         for _ in range(3):
             for minibatch in minibatches:
                 terms = updater.evaluate(updater.prepared(minibatch), SETTINGS)
