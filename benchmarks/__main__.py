@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import train
+from benchmarks.head_to_head import command as head_to_head
+from benchmarks.report import command as report
 from benchmarks.throughput import command as throughput
 
-COMMANDS = {"train": train, "throughput": throughput}
+COMMANDS = {"train": train, "throughput": throughput, "head-to-head": head_to_head, "report": report}
 
 
 def main() -> None:

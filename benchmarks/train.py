@@ -15,6 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import load_results
 from stable_baselines3.common.utils import set_random_seed
+from stable_baselines3.common.vec_env import unwrap_vec_normalize
 
 from benchmarks.learning_curve import draw_learning_curve
 from sb3_ppo_from_scratch.zoo.registration import ALGORITHM, register
@@ -88,7 +89,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _score(manager: ExperimentManager, model: BaseAlgorithm, n_episodes: int) -> Score:
     env = manager.create_envs(n_envs=1, eval_env=True)
     if (own := model.get_vec_normalize_env()) is not None:
-        env.obs_rms = own.obs_rms  # what the policy was trained to read
+        normalized = unwrap_vec_normalize(env)
+        assert normalized is not None
+        normalized.obs_rms = own.obs_rms  # what the policy was trained to read
     returns, _ = evaluate_policy(
         model,
         env,

@@ -1,0 +1,43 @@
+"""Files that are complete or not there, and locks that end with the process that holds them.
+
+Owns the operating system's part in not losing anything; must not know what the files mean.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file; a crash in the middle leaves what was there before.
+
+    :param path: of the file, in a folder that exists
+    :param text: of the whole file
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with unfinished.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock that the operating system releases with this process, however it ends.
+
+    :param path: of the lock's file, in a folder that exists
+    :param wait: until the lock is free, instead of going on without it
+    :return: whether the lock is held
+    """
+    with path.open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True

@@ -1,0 +1,62 @@
+"""Make pictures, statistics and a Markdown report from tables of head-to-head runs.
+
+Owns the command line and the files written; must not know what they show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.head_to_head.references import REFERENCES
+from benchmarks.report import document, pictures
+from benchmarks.report.table import load, unfinished_rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line.
+
+    :param parser: of this command
+    """
+    parser.add_argument(
+        "results", type=Path, nargs="+", metavar="RESULTS", help="results.csv or its folder; several are joined"
+    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for report, summary and pictures; default: beside")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the tables, write the report, its summary and the pictures.
+
+    :param arguments: as declared by ``add_arguments``
+    :raises SystemExit: for tables that cannot be read or joined, or a folder that is a file
+    """
+    first = arguments.results[0]
+    folder = arguments.out or (first if first.is_dir() else first.parent)
+    if folder.exists() and not folder.is_dir():
+        raise SystemExit(f"--out {folder}: is a file; give a folder.")
+    try:
+        table = load(arguments.results)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, against in zip(document.PICTURES, (pictures.STEPS, pictures.TIME), strict=True):
+        figure = pictures.learning_curves(table, REFERENCES, against)
+        _write(folder / name, partial(figure.savefig, dpi=150, format="png"))
+    for name, text in (
+        ("summary.md", document.summary(table, REFERENCES)),
+        ("report.md", document.report(table, REFERENCES)),
+    ):
+        _write(folder / name, partial(Path.write_text, data=text, encoding="utf-8"))
+    if n_unfinished := len(unfinished_rows(table)):
+        print(f"Unfinished runs, in no score: {n_unfinished}")
+
+
+def _write(path: Path, save: Callable[[Path], object]) -> None:
+    """A crash in the middle leaves what was there before."""
+    unfinished = path.with_name(f"{path.name}.part")
+    save(unfinished)
+    os.replace(unfinished, path)
+    print(path)

@@ -1,0 +1,172 @@
+"""The report and its summary as Markdown.
+
+Owns the order and the explanations; must not know how a figure is computed.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchmarks.report import tables, words
+from benchmarks.report.algorithms import ALGORITHMS, OURS
+from benchmarks.report.statistics import N_BOOTSTRAP, N_PERMUTATIONS, SEED
+from benchmarks.report.table import RUN, VERSIONS, final_rows, sides, unfinished_rows
+from benchmarks.throughput.report import markdown
+
+PICTURES = ("learning_curves_steps.png", "learning_curves_time.png")
+
+# What must be the same on both sides for their scores, or their times, to be comparable.
+_CONDITIONS = ("env_id", "policy", "n_envs", "threads", "jobs", "machine", "torch", "commit")
+
+_CURVES = """\
+Thick: mean over the finished seeds (over all, where none is finished), as far as each of them was evaluated; band: 95 %
+percentile bootstrap interval of this mean; thin: every seed, unfinished ones as far as they got. Training time is the
+time spent in `learn()`, without evaluations, checkpoints and set-up."""
+
+_SCORES = """\
+Score: mean raw return of the evaluation at the end of a run; ± is the sample standard deviation over seeds, and the
+IQM the mean of the middle half of the seeds. Training time and steps per second are medians over seeds (lowest–highest)
+of the time spent in `learn()`. Published: by whom, after how many steps; the sources follow."""
+
+_COMPARED = f"""\
+- P(ours > theirs): probability that a run of ours ends higher than one of theirs, ties counting half
+  (Mann and Whitney's U / nm; Agarwal et al. 2021, arXiv:2108.13264).
+- Permutation p: two-sided test of the difference of mean final scores, over every split of the seeds if there are no
+  more than {N_PERMUTATIONS:,}, otherwise over as many random ones. "Smallest p" is the least that so many seeds can
+  attain. Of twenty comparisons without any difference, one is expected below 0.05.
+- Detectable difference, in the unit of the return: what the test at 5 % would see with a probability of 80 %, given the
+  spread of the seeds: the δ for which a noncentral t of Welch's degrees of freedom and noncentrality δ / SE exceeds its
+  critical value with that probability, SE = √(s₁²/n₁ + s₂²/n₂). "Of reference" is its part of the first published
+  score, or of the other side's mean where none is known. "None": so few seeds cannot bring a permutation test below
+  5 %, whatever the difference; Welch's t test, which takes the scores for normal, would see the one in brackets.
+  "No spread": on both sides, every seed scored the same, so that the scores tell no limit.
+- Times as fast: their training time / ours up to the most steps that both reached with the same seed; median over these
+  seeds (lowest–highest)."""
+
+_NORMALISED = """\
+Normalised score = (score − low) / (high − low). Low is the lowest mean, over algorithms, of the first evaluations; high
+is the mean final score of stock, or of the best side where stock finished none. Both are taken as they are, not
+resampled. Every task weighs the same, and a comparison covers the tasks that both sides finished."""
+
+_INTERVALS = f"""\
+Intervals are 95 % percentile bootstrap intervals over seeds, resampled within each task and side ({N_BOOTSTRAP:,}
+resamples, generator seeded with {SEED}). A side with one seed on a task adds no width to them, and with two or three
+seeds they are too narrow: read them beside the number of seeds."""
+
+
+def report(table: pd.DataFrame, references: tables.References) -> str:
+    """Everything that the table shows.
+
+    :param table: of runs
+    :param references: published scores by task
+    :return: Markdown, with the pictures beside it
+    """
+    n_unfinished = len(unfinished_rows(table))
+    compared = markdown(tables.comparison_table(table, references))
+    over_tasks = markdown(tables.overall_table(table))
+    published = markdown(tables.published_table(list(table["task"].unique()), references))
+    sections = {
+        "Learning curves": [*(f"![{name}]({name})" for name in PICTURES), _CURVES],
+        "Scores": [markdown(tables.score_table(table, references)), _SCORES, _INTERVALS],
+        "Published scores": [published or "None is known for these tasks."],
+        "Unfinished runs": [
+            markdown(tables.unfinished_table(table)) or "None among the runs that were evaluated at all.",
+            "They are drawn, and counted in times as fast, but in no score." if n_unfinished else "",
+        ],
+        "Ours against the others": [compared or "No task was run with ours and another algorithm.", _COMPARED],
+        "Over all tasks": [
+            over_tasks or "No task was finished by ours and another algorithm.",
+            _NORMALISED,
+            markdown(tables.anchor_table(table)),
+        ],
+        "Conditions": _conditions(table),
+    }
+    text = [f"# Head-to-head: {_runs(len(final_rows(table)))} finished, {n_unfinished} unfinished"]
+    for heading, parts in sections.items():
+        text += [f"## {heading}", *(part for part in parts if part)]
+    return "\n\n".join(text) + "\n"
+
+
+def summary(table: pd.DataFrame, references: tables.References) -> str:
+    """Our side against stock in one table, to be pasted into a README.
+
+    :param table: of runs
+    :param references: published scores by task
+    :return: Markdown without headings
+    """
+    parts = [
+        markdown(tables.summary_table(table, references)) or "No run is finished.",
+        "Final scores: mean ± standard deviation over seeds. Seeds, and training minutes (median over seeds): ours / "
+        "stock. Published: by whom, after how many steps. p: two-sided permutation test of the means; – where a side "
+        "has one seed. Times as fast: stock's training time / ours up to the same step, median over seeds "
+        "(lowest–highest).",
+        *_unfinished_lines(table),
+        _commands(table),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def differing_conditions(table: pd.DataFrame) -> list[str]:
+    """Where ours and another side did not run alike.
+
+    :param table: of runs
+    :return: lines
+    """
+    lines = []
+    for task in table["task"].unique():
+        rows = table[table["task"] == task]
+        for side in sides(table, task):
+            ours, theirs = rows[rows["algorithm"] == OURS], rows[rows["algorithm"] == side]
+            ends = ours[ours["final"]], theirs[theirs["final"]]
+            found = {name: (words.distinct(ours[name]), words.distinct(theirs[name])) for name in _CONDITIONS}
+            if all(map(len, ends)):
+                found["final steps"] = (words.steps(*ends[0]["steps"]), words.steps(*ends[1]["steps"]))
+            lines += [
+                f"{task}: {name} is {one} for ours, {other} for {ALGORITHMS[side].label}"
+                for name, (one, other) in found.items()
+                if len(ours) and one != other
+            ]
+    return lines
+
+
+def _conditions(table: pd.DataFrame) -> list[str]:
+    per_side = [
+        {
+            "task": task,
+            "algorithm": ALGORITHMS[side].label,
+            **{name: words.distinct(rows[name]) for name in ("env_id", "policy", "environment", "n_envs", "threads")},
+            "jobs": words.distinct(rows["jobs"]),
+            "evaluation episodes": words.distinct(rows["episodes"]),
+            "resumed runs": str(int((rows.groupby(RUN)["resumed"].max() > 0).sum())),
+        }
+        for (task, side), rows in table.groupby(["task", "algorithm"], sort=False)
+    ]
+    differences = "\n".join(f"- {line}." for line in differing_conditions(table))
+    versions = ", ".join(f"{name} {words.distinct(table[name])}" for name in VERSIONS if table[name].any())
+    dates = words.distinct([table["date"].min(), table["date"].max()]).replace(" / ", " to ")
+    return [
+        markdown(pd.DataFrame(per_side)),
+        f"Not alike:\n\n{differences}"
+        if differences
+        else "Both sides of every comparison ran under the same conditions.",
+        f"Machine: {words.distinct(table['machine'])}. Versions: {versions}.",
+        f"Commit: {words.distinct(table['commit'])}. Evaluated: {dates}.",
+        _commands(table),
+    ]
+
+
+def _commands(table: pd.DataFrame) -> str:
+    commands = "\n".join(command for command in table["command"].unique() if command)
+    return f"```\n{commands}\n```"
+
+
+def _unfinished_lines(table: pd.DataFrame) -> list[str]:
+    rows = [
+        f"{row['task']}, {ALGORITHMS[row['algorithm']].label}, seed {row['seed']} ({words.steps(row['steps'])} steps)"
+        for _, row in unfinished_rows(table).iterrows()
+    ]
+    return [f"Unfinished, and not counted: {'; '.join(rows)}."] if rows else []
+
+
+def _runs(number: int) -> str:
+    return f"{number} run" if number == 1 else f"{number} runs"

@@ -1,0 +1,401 @@
+"""The parts of `python -m benchmarks head-to-head`: what is compared, evaluated, saved and joined."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from rl_zoo3.exp_manager import ExperimentManager
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.utils import FloatSchedule
+
+from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
+from benchmarks.head_to_head.checkpoint import State, latest_checkpoint, save_checkpoint, saved_model, saved_state
+from benchmarks.head_to_head.command import chosen_seeds, planned_runs
+from benchmarks.head_to_head.evaluation import episode_returns
+from benchmarks.head_to_head.experiment import Experiment
+from benchmarks.head_to_head.files import locked
+from benchmarks.head_to_head.hyperparameters import entry_of
+from benchmarks.head_to_head.references import REFERENCES
+from benchmarks.head_to_head.runs import Run, is_finished, objection, tabled_steps, write_order
+from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS, join_rows, read_rows, write_rows
+from benchmarks.head_to_head.tasks import TASK_SETS, TASKS, Task, chosen_tasks
+
+COMMITTED = TASK_SETS["committed"]
+MARIO = "SuperMarioBros1-1-v0"
+CARTPOLE = TASKS["CartPole-v1"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
+
+
+def an_experiment(task: Task, algorithm: str, folder: Path) -> Experiment:
+    return Experiment(task, ALGORITHMS[algorithm], seed=0, folder=folder)
+
+
+def a_model(task: Task, algorithm: str, folder: Path) -> tuple[Experiment, OnPolicyAlgorithm]:
+    experiment = an_experiment(task, algorithm, folder)
+    return experiment, experiment.untrained_model(experiment.training_environments())
+
+
+def parameters(model: OnPolicyAlgorithm) -> list[th.Tensor]:
+    return [value.clone() for value in model.policy.state_dict().values()]
+
+
+def observation_statistics(model: OnPolicyAlgorithm) -> RunningMeanStd:
+    normalize = model.get_vec_normalize_env()
+    assert normalize is not None
+    assert isinstance(normalize.obs_rms, RunningMeanStd)
+    return normalize.obs_rms
+
+
+def rows_of(run: Run, *steps: int, final: bool) -> list[dict[str, Any]]:
+    named = {"task": run.task, "algorithm": run.algorithm, "seed": run.seed}
+    last = len(steps) - 1
+    return [
+        {**dict.fromkeys(COLUMNS, ""), **named, "steps": at, "final": final and i == last} for i, at in enumerate(steps)
+    ]
+
+
+def a_run(**changes: Any) -> Run:
+    run = Run("CartPole-v1", "ours", seed=0, steps=100, threads=1, jobs=1, device="cpu", command="")
+    return replace(run, **changes)
+
+
+# ---------------------------------------------------------------- tasks, algorithms, references
+
+
+def test_atari49_are_the_games_of_the_paper_for_ten_million_steps() -> None:
+    games = TASK_SETS["atari49"]
+    assert len(games) == len({task.name for task in games}) == 49
+    assert {task.steps for task in games} == {10_000_000}
+    names = {task.name.removesuffix("NoFrameskip-v4") for task in games}
+    assert {"Alien", "Pong", "Zaxxon", "MontezumaRevenge", "WizardOfWor"} <= names
+    # Games of ALE that the paper does not have.
+    assert names.isdisjoint({"Berzerk", "Defender", "Hero", "Phoenix", "Skiing", "Solaris", "Surround", "YarsRevenge"})
+
+
+def test_every_task_but_mario_is_registered_and_every_task_has_a_reference() -> None:
+    assert set(REFERENCES) == set(TASKS)
+    for name in TASKS.keys() - {MARIO}:
+        assert gym.spec(name).id == name
+    for references in REFERENCES.values():
+        assert references
+        assert all(np.isfinite(one.score) and one.source for one in references)
+
+
+@pytest.mark.parametrize("game, scores", [("Pong", [20.989, 20.7, 20.36, 20.309]), ("Alien", [1850.3, 1744.76])])
+def test_references_of_games(game: str, scores: list[float]) -> None:
+    references = REFERENCES[f"{game}NoFrameskip-v4"]
+    assert [one.score for one in references] == scores
+    assert {one.steps for one in references} == {10_000_000}
+
+
+def test_tasks_by_name_and_by_set() -> None:
+    assert [task.name for task in chosen_tasks("mujoco,CartPole-v1,Hopper-v5", None)] == [
+        *("HalfCheetah-v5", "Hopper-v5", "CartPole-v1")
+    ]
+    assert [task.steps for task in chosen_tasks("PongNoFrameskip-v4", None)] == [1_500_000]
+    assert {task.steps for task in chosen_tasks("atari,atari49", 7)} == {7}
+
+
+@pytest.mark.parametrize(
+    "names, steps, words",
+    [
+        ("CartPole-v1,Nothing-v0", None, "'Nothing-v0'"),
+        ("CartPole-v1", 0, "--steps 0"),
+        (" , ", None, "at least one task"),
+        ("atari,atari49", None, "BreakoutNoFrameskip-v4 is asked for with 1,000,000 and with 10,000,000"),
+    ],
+)
+def test_unusable_tasks_are_refused(names: str, steps: int | None, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        chosen_tasks(names, steps)
+
+
+def test_algorithms_by_name() -> None:
+    assert [one.name for one in chosen_algorithms("sb3, ours,sb3")] == ["sb3", "ours"]
+    for names, words in (("ours,ppo2", "'ppo2'"), ("", "''")):
+        with pytest.raises(ValueError, match=words):
+            chosen_algorithms(names)
+
+
+@pytest.mark.parametrize("text, seeds", [("3", [0, 1, 2]), ("0,3,7", [0, 3, 7]), ("5,", [5]), ("2,2", [2])])
+def test_seeds(text: str, seeds: list[int]) -> None:
+    assert chosen_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "", ",", "1.5"])
+def test_unusable_seeds_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="--seeds"):
+        chosen_seeds(text)
+
+
+def test_what_cannot_run_here_is_left_out_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.head_to_head.algorithms.find_spec", lambda name: None if name == "sbx" else name)
+    plan = argparse.Namespace(
+        tasks="CartPole-v1,PongNoFrameskip-v4", algos="trpo,sbx", seeds="2", steps=None, jobs=2, threads=3, device="cpu"
+    )
+    runs, lines = planned_runs(plan, tmp_path)
+    assert [run.key for run in runs] == [("CartPole-v1", "trpo", 0), ("CartPole-v1", "trpo", 1)]
+    assert {(run.steps, run.threads, run.jobs) for run in runs} == {(100_000, 3, 2)}
+    assert lines[0] == ("CartPole-v1: without sbx, sbx is not installed (pip install 'sb3_ppo_from_scratch[sbx]').")
+    assert lines[1] == "PongNoFrameskip-v4: without trpo, no hyperparameters for PongNoFrameskip-v4 in trpo.yml."
+    plan.algos = "sbx"
+    with pytest.raises(ValueError, match=r"(?s)\[sbx\].*Nothing is left to run"):
+        planned_runs(plan, tmp_path)
+
+
+# ---------------------------------------------------------------- hyperparameters
+
+
+# Importing Box2D warns of types without the attribute; turned into an error in there, that ends the process.
+@pytest.mark.filterwarnings("ignore:builtin type .* has no __module__ attribute:DeprecationWarning")
+@pytest.mark.parametrize("task", COMMITTED, ids=lambda task: task.name)
+def test_ours_and_stock_have_the_same_hyperparameters(task: Task, tmp_path: Path) -> None:
+    if task.name == MARIO:
+        pytest.importorskip("gymnasium_mariobros")
+    models = [a_model(task, algorithm, tmp_path)[1] for algorithm in ("ours", "sb3")]
+    names = (
+        *("n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm"),
+        *("normalize_advantage", "target_kl", "clip_range_vf", "use_sde", "sde_sample_freq", "policy_kwargs"),
+        *("policy_class", "observation_space", "action_space", "n_envs", "seed"),
+    )
+    ours, stock = ([getattr(model, name) for name in names] for model in models)
+    assert ours == stock
+    for schedule in ("learning_rate", "clip_range"):
+        values = [[FloatSchedule(getattr(model, schedule))(at) for at in (1.0, 0.5, 0.0)] for model in models]
+        assert values[0] == values[1]
+    for mine, theirs in zip(*map(parameters, models), strict=True):
+        assert th.equal(mine, theirs)
+    statistics = [model.get_vec_normalize_env() for model in models]
+    assert len({one and (one.gamma, one.norm_obs, one.norm_reward, one.clip_obs) for one in statistics}) == 1
+    for model in models:
+        assert model.env is not None
+        model.env.close()
+
+
+def test_games_are_trained_on_natively_by_ours_alone(tmp_path: Path) -> None:
+    pong = TASKS["PongNoFrameskip-v4"]
+    envs = [an_experiment(pong, algorithm, tmp_path).training_environments() for algorithm in ("ours", "sb3", "a2c")]
+    assert [type(env.unwrapped).__name__ for env in envs] == ["AtariVecEnv", "DummyVecEnv", "DummyVecEnv"]
+    np.testing.assert_array_equal(np.asarray(envs[0].reset()), np.asarray(envs[1].reset()))
+    for env in envs:
+        env.close()
+
+
+def test_entries() -> None:
+    assert entry_of("CartPole-v1", "myppo")["n_epochs"] == 20
+    assert entry_of("AlienNoFrameskip-v4", "myppo")["frame_stack"] == 4
+    assert entry_of(MARIO, "myppo")["policy"] == "CnnPolicy"
+    assert entry_of("AlienNoFrameskip-v4", "a2c")["n_envs"] == 16
+    assert entry_of("HalfCheetah-v5", "trpo")["target_kl"] == 0.04  # that of HalfCheetah-v4
+    # Whoever changes an entry changes only their own.
+    entry_of("CartPole-v1", "myppo").clear()
+    assert entry_of("CartPole-v1", "myppo")
+    with pytest.raises(KeyError, match=MARIO):
+        entry_of(MARIO, "a2c")
+
+
+def test_ppo_can_be_trained_on_every_task_that_is_installed() -> None:
+    for task in TASKS.values():
+        if task.name != MARIO:
+            assert obstacle(task, ALGORITHMS["ours"]) is None
+            assert obstacle(task, ALGORITHMS["a2c"]) is None
+
+
+# ---------------------------------------------------------------- evaluation
+
+
+@pytest.mark.parametrize("task", [one for one in COMMITTED if one.name != MARIO], ids=lambda task: task.name)
+def test_actions_are_evaluated_as_rl_zoo3_does(task: Task, tmp_path: Path) -> None:
+    manager = ExperimentManager(argparse.Namespace(), "ppo", task.name, str(tmp_path), verbose=0)
+    assert task.deterministic == manager.deterministic_eval
+
+
+class Evaluating(BaseCallback):
+    """Evaluates before every rollout."""
+
+    def __init__(self, experiment: Experiment, task: Task) -> None:
+        super().__init__()
+        self._experiment, self._task = experiment, task
+        self.scores: list[float] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        assert isinstance(self.model, OnPolicyAlgorithm)
+        self.scores += episode_returns(self.model, self._experiment, self._task, 3, seed=1)
+
+
+@pytest.mark.parametrize("name, steps", [("CartPole-v1", 1024), ("Hopper-v5", 1536)])
+@pytest.mark.parametrize("algorithm", ["ours", "sb3"])
+def test_training_does_not_notice_evaluations(algorithm: str, name: str, steps: int, tmp_path: Path) -> None:
+    outcomes = []
+    for evaluated in (False, True):
+        task = replace(TASKS[name], deterministic=False)
+        experiment, model = a_model(task, algorithm, tmp_path)
+        callback = Evaluating(experiment, task)
+        model.learn(steps, callback=callback if evaluated else None)
+        assert bool(callback.scores) == evaluated
+        means = [] if name == "CartPole-v1" else [th.as_tensor(observation_statistics(model).mean)]
+        outcomes.append([*parameters(model), *means])
+    for without, with_ in zip(*outcomes, strict=True):
+        assert th.equal(without, with_)
+
+
+def test_an_evaluation_repeats_itself(tmp_path: Path) -> None:
+    task = replace(CARTPOLE, deterministic=False)
+    experiment, model = a_model(task, "ours", tmp_path)
+    first = episode_returns(model, experiment, task, 25, seed=1)
+    assert len(first) == 25
+    assert len(set(first)) > 1
+    assert episode_returns(model, experiment, task, 25, seed=1) == first
+    assert episode_returns(model, experiment, task, 25, seed=2) != first
+
+
+def test_evaluation_sees_the_statistics_of_training_and_raw_rewards(tmp_path: Path) -> None:
+    task = TASKS["Acrobot-v1"]
+    experiment, model = a_model(task, "sb3", tmp_path)
+    # Everything is far above this mean: clipped to the same observation, whatever the state.
+    observation_statistics(model).mean = np.full(6, -1e9)
+    # The same action all the time, and one point lost for each of 500 steps.
+    assert episode_returns(model, experiment, task, 2, seed=1) == [-500.0, -500.0]
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def test_a_checkpoint_brings_everything_back(tmp_path: Path) -> None:
+    hopper = TASKS["Hopper-v5"]
+    experiment, model = a_model(hopper, "ours", tmp_path)
+    model.learn(512)
+    rows = [{"steps": 512, "score": 1.5, "final": False}]
+    save_checkpoint(tmp_path, model, State(12.5, rows))
+    checkpoint = latest_checkpoint(tmp_path)
+    assert checkpoint is not None
+    assert saved_state(checkpoint) == State(12.5, rows)
+
+    env = experiment.training_environments()
+    again = saved_model(checkpoint, ALGORITHMS["ours"].load_class(), env, seed=7, device="cpu")
+    assert again.num_timesteps == 512
+    for mine, theirs in zip(parameters(model), parameters(again), strict=True):
+        assert th.equal(mine, theirs)
+    before, after = observation_statistics(model), observation_statistics(again)
+    np.testing.assert_array_equal(before.mean, after.mean)
+    assert before.count == after.count > 500
+    rewards = [one.ret_rms.var for one in (model.get_vec_normalize_env(), again.get_vec_normalize_env()) if one]
+    assert rewards[0] == rewards[1] != 1.0
+    assert [one["r"] for one in again.ep_info_buffer or ()] == [one["r"] for one in model.ep_info_buffer or ()] != []
+
+
+def test_schedules_go_on_over_the_whole_run(tmp_path: Path) -> None:
+    experiment, model = a_model(CARTPOLE, "sb3", tmp_path)
+    model.learn(256)
+    save_checkpoint(tmp_path, model, State(0.0, []))
+    checkpoint = latest_checkpoint(tmp_path)
+    assert checkpoint is not None
+    again = saved_model(
+        checkpoint, ALGORITHMS["sb3"].load_class(), experiment.training_environments(), seed=7, device="cpu"
+    )
+    # 0.001 falls linearly to 0 over the run; the last update of 1024 steps has none left, that before it a quarter.
+    again.learn(1024 - 256, callback=(rates := LearningRates()), reset_num_timesteps=False)
+    assert rates.seen == pytest.approx([0.0005, 0.00025, 0.0])
+
+
+class LearningRates(BaseCallback):
+    """The learning rate of every update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[float] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps > 256:
+            self.seen.append(self.model.policy.optimizer.param_groups[0]["lr"])
+
+    _on_training_end = _on_rollout_start
+
+
+def test_a_checkpoint_is_one_generation(tmp_path: Path) -> None:
+    _, model = a_model(CARTPOLE, "ours", tmp_path)
+    assert latest_checkpoint(tmp_path) is None
+    for steps in (256, 1024):
+        model.num_timesteps = steps
+        save_checkpoint(tmp_path, model, State(float(steps), []))
+    unfinished = tmp_path / "checkpoint.part"  # as a crash leaves it
+    unfinished.mkdir()
+    (unfinished / "model.zip").write_text("half")
+    checkpoint = latest_checkpoint(tmp_path)
+    assert checkpoint == tmp_path / "checkpoint-000000001024"
+    assert saved_state(checkpoint).training_seconds == 1024.0
+    model.num_timesteps = 2048
+    save_checkpoint(tmp_path, model, State(0.0, []))
+    assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint-000000002048"]
+
+
+# ---------------------------------------------------------------- runs and their table
+
+
+def test_a_lock_is_held_once(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locked(path, wait=False) as first, locked(path, wait=False) as second:
+        assert (first, second) == (True, False)
+    with locked(path, wait=False) as third:
+        assert third
+
+
+def test_the_table_joins_the_runs_and_keeps_those_without_a_folder(tmp_path: Path) -> None:
+    kept, replaced, new = a_run(), a_run(seed=10), a_run(seed=2, algorithm="sb3")
+    write_rows(tmp_path / RESULTS, [*rows_of(replaced, 0, final=False), *rows_of(kept, 0, 100, final=True)])
+    for run in (replaced, new):
+        run.folder(tmp_path).mkdir(parents=True)
+        write_rows(run.folder(tmp_path) / ROWS, rows_of(run, 0, 50, final=False))
+    join_rows(tmp_path)
+    rows = read_rows(tmp_path / RESULTS)
+    assert [(row["algorithm"], row["seed"], row["steps"], row["final"]) for row in rows] == [
+        ("ours", "0", "0", "False"),
+        ("ours", "0", "100", "True"),
+        ("ours", "10", "0", "False"),
+        ("ours", "10", "50", "False"),
+        ("sb3", "2", "0", "False"),
+        ("sb3", "2", "50", "False"),
+    ]
+    tabled = tabled_steps(tmp_path)
+    assert [is_finished(tmp_path, run, tabled) for run in (kept, replaced, new)] == [True, False, False]
+    assert objection(tmp_path, replace(kept, steps=101), tabled) == (
+        "CartPole-v1, ours, seed 0 is in results.csv with 100 of 101 steps: "
+        "give the same --steps, another --out, or delete what is there."
+    )
+
+
+def test_a_run_keeps_the_steps_that_it_was_begun_with(tmp_path: Path) -> None:
+    run = a_run()
+    run.folder(tmp_path).mkdir(parents=True)
+    write_order(run.folder(tmp_path), run)
+    assert objection(tmp_path, replace(run, jobs=2), {}) is None
+    for steps in (99, 101):
+        reason = objection(tmp_path, replace(run, steps=steps), {})
+        assert reason is not None
+        assert f"was begun with 100 steps, now it is to have {steps}:" in reason
+
+
+def test_a_table_with_other_columns_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / RESULTS).write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"results\.csv is not a table"):
+        join_rows(tmp_path)
+    assert (tmp_path / RESULTS).read_text(encoding="utf-8") == "a,b\n1,2\n"
