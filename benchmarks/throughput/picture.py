@@ -37,7 +37,7 @@ def draw_ratios(results: Results, path: Path) -> None:
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(judged)), [f"{one.row}\nagainst {one.peers}" for one in judged], fontsize=8)
     axes.set_ylim(len(judged) - 0.4, -0.6)
-    axes.margins(x=0.08)
+    axes.margins(x=0.12)
     axes.set_xlim(left=0)
     axes.set_xlabel("times as fast as the peer (rollout memory: times as small)")
     conditions = results.conditions
