@@ -54,13 +54,26 @@ def space_to_depth(images: th.Tensor) -> th.Tensor:
     return blocks.permute(0, 2, 4, 1, 3, 5).reshape(n, rows, columns, channels * BLOCK * BLOCK)
 
 
-def gathered_blocks(frames: th.Tensor, index: th.Tensor, dtype: th.dtype) -> th.Tensor:
-    """What ``space_to_depth`` makes of stacks, from frames that were rearranged one by one.
+def needed_blocks(images: th.Tensor) -> th.Tensor:
+    """``space_to_depth``, less what the network never looks at.
 
-    :param frames: [P, H/4, W/4, 16], from ``space_to_depth`` of [P, 1, H, W]
+    The second convolution moves by two of the first one's outputs, and has no use for an odd one at the end.
+
+    :param images: [B, C, H, W], any dtype
+    :return: [B, R, S, 16·C] where R is H/4, or H/4 − 1 if that is even; S likewise
+    """
+    blocks = space_to_depth(images)
+    rows, columns = (n - (n + 1) % _SECOND_BLOCK for n in blocks.shape[1:3])
+    return blocks[:, :rows, :columns]
+
+
+def gathered_blocks(frames: th.Tensor, index: th.Tensor, dtype: th.dtype) -> th.Tensor:
+    """What ``needed_blocks`` makes of stacks, from frames that were rearranged one by one.
+
+    :param frames: [P, R, S, 16], from ``needed_blocks`` of [P, 1, H, W]
     :param index: [B, C] int64, positions in [0, P) of the frames of each stack
     :param dtype: of the result
-    :return: [B, H/4, W/4, 16·C]
+    :return: [B, R, S, 16·C]
     """
     n_samples, n_frames = index.shape
     depth = frames.shape[-1]
@@ -88,7 +101,7 @@ def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype
     """What ``extractor(images · scale)`` computes, to rounding.
 
     :param extractor: whose weights are used
-    :param blocks: [B, H/4, W/4, 16·C] from ``space_to_depth``, any dtype
+    :param blocks: [B, R, S, 16·C] from ``needed_blocks``, any dtype
     :param scale: of the pixels, folded into the first kernel
     :param dtype: of the computation
     :return: [B, features_dim] in that dtype
@@ -101,10 +114,8 @@ def nature_features(extractor: NatureCNN, blocks: th.Tensor, scale: float, dtype
         third.contiguous(memory_format=th.channels_last),
         matrix,
     ]
-    # The second convolution moves by two of the first one's outputs, and has no use for an odd one at the end.
-    rows, columns = (n - (n + 1) % _SECOND_BLOCK for n in blocks.shape[1:3])
     narrowed = [tensor.to(dtype) for tensor in (*weights, *(layer.bias for layer in layers))]
-    features: th.Tensor = RectifiedStack.apply(blocks[:, :rows, :columns], *narrowed)  # type: ignore[no-untyped-call]
+    features: th.Tensor = RectifiedStack.apply(blocks, *narrowed)  # type: ignore[no-untyped-call]
     return features
 
 

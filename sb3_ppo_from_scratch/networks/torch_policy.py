@@ -25,7 +25,7 @@ from sb3_ppo_from_scratch.networks.nature_cnn import (
     gathered_blocks,
     is_rearrangeable,
     nature_features,
-    space_to_depth,
+    needed_blocks,
 )
 from sb3_ppo_from_scratch.networks.observations import as_tensors, rows_of
 from sb3_ppo_from_scratch.networks.recognition import may_draw
@@ -89,7 +89,7 @@ class TorchPolicy:
         :return: a tensor with B rows, or a dict of such tensors
         """
         tensors = as_tensors(observations, self.policy.device)
-        return space_to_depth(tensors) if self._rearranged else tensors
+        return needed_blocks(tensors) if self._rearranged else tensors
 
     def forward(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
         """Logits or means, and values; where gradients are enabled, the graph is kept for ``backward``.
@@ -160,7 +160,7 @@ class TorchPolicy:
         index = as_tensors(stacks.index, self.policy.device).long()
         if not self._rearranged:
             return FrameStacks(frames, index)
-        frames = space_to_depth(frames[:, None])
+        frames = needed_blocks(frames[:, None])
         if index.numel() * frames[0].numel() > _WHOLE_STACKS:
             return FrameStacks(frames, index)
         return gathered_blocks(frames, index, frames.dtype)
