@@ -82,7 +82,7 @@ def drawn_log_ratios(model: Any, updater: Any) -> Any:
 def test_precision_is_a_keyword_whose_default_is_fp32_and_knows_one_other_value() -> None:
     parameter = inspect.signature(PPO).parameters["precision"]
     assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, "fp32")
-    with pytest.raises(ValueError, match=r"precision='fp16' is unknown; choose 'fp32' or 'bf16'\."):
+    with pytest.raises(ValueError, match=r"precision='fp16' is unknown; choose one of 'fp32', 'bf16'\."):
         model_of(precision="fp16")
 
 
