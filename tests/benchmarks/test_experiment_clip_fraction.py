@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from benchmarks.experiments.clip_fraction.command import (
+from benchmarks.experiments.clip_fraction.command import claims, picture, shown
+from benchmarks.experiments.clip_fraction.epochs import (
     EPOCHS,
     GRIDWORLD,
-    claims,
     first_minibatch_clip_fraction,
     measured_run,
-    picture,
-    shown,
 )
 from benchmarks.experiments.clip_fraction.gridworld_env import GridworldEnv
 from benchmarks.experiments.markov import gridworld

@@ -162,9 +162,8 @@ def picture(results: pd.DataFrame) -> Figure:
         rows = results[results["task"] == task]
         names = _present(rows)
         colors = [BLUE if name == ALL else ORANGE if name in LOAD_BEARING else GREY for name in names]
-        draw_bars(
-            panel, names, [rows.loc[rows["setting"] == name, "score"].to_numpy() for name in names], colors=colors
-        )
+        scores = [rows.loc[rows["setting"] == name, "score"].to_numpy() for name in names]
+        draw_bars(panel, [name.replace("+", "\n+", 1) for name in names], scores, colors=colors)
         if ALL in names:
             reference = rows.loc[rows["setting"] == ALL, "score"].mean()
             panel.axvline(reference, color=BLUE, linewidth=1, linestyle="dashed", label="all details")

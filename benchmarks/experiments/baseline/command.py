@@ -127,7 +127,7 @@ def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
             "the episode's own mean cuts the variance as much as the constant, yet its ratio is no better than raw "
             "(0.140 against 0.143).",
             f"variance divided by {drops[EPISODE_MEAN]:.1f} (constant: {drops[CONSTANT]:.1f}), ratio × "
-            f"{gains[EPISODE_MEAN]:.2f} (up to {_SAME} counts as no better; half to twice the constant's as as much).",
+            f"{gains[EPISODE_MEAN]:.2f} (up to {_SAME} counts as no better, half to twice the constant's as the same).",
             bool(gains[EPISODE_MEAN] <= _SAME and 0.5 <= drops[EPISODE_MEAN] / drops[CONSTANT] <= 2),
         ),
         Claim(

@@ -11,25 +11,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from gymnasium.wrappers import TimeLimit
 from matplotlib.figure import Figure
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_util import make_vec_env
 
-from benchmarks.experiments.clip_fraction.gridworld_env import GridworldEnv
+from benchmarks.experiments.clip_fraction.epochs import (
+    EPOCHS,
+    GRIDWORLD,
+    N_STEPS,
+    TASKS,
+    first_minibatch_clip_fraction,
+    measured_run,
+)
 from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, MARKERS, label, panels
 from benchmarks.head_to_head.command import chosen_seeds
-from sb3_ppo_from_scratch import PPO
 
-EPOCHS = (1, 4, 16)
-GRIDWORLD = "gridworld"
-N_STEPS = 512
-# The document's settings on its gridworld; elsewhere Stable-Baselines3's own.
-_TASKS: dict[str, dict[str, Any]] = {
-    GRIDWORLD: {"learning_rate": 3e-3, "ent_coef": 0.01},
-    "CartPole-v1": {"learning_rate": 3e-4},
-}
 _MANY, _KL_TARGET = 0.3, 0.03  # the document's signs of too much
 _SETTING = """\
 A 4 × 4 gridworld with the document's settings (rollouts of {n_steps}, minibatches of 64, ε = 0.2, Adam 3e-3,
@@ -62,82 +57,12 @@ def run(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise SystemExit(str(error)) from None
     check_folder(arguments.out)
-    combinations = [(task, n_epochs, seed) for task in _TASKS for n_epochs in EPOCHS for seed in seeds]
+    combinations = [(task, n_epochs, seed) for task in TASKS for n_epochs in EPOCHS for seed in seeds]
     table = pd.concat([measured_run(*one, arguments.rollouts) for one in combinations], ignore_index=True)
     first = first_minibatch_clip_fraction(seeds[0])
     setting = _SETTING.format(n_steps=N_STEPS, rollouts=arguments.rollouts, seeds=len(seeds))
     title = "Clip fraction: how often a rollout can be used"
     write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table, first), picture(table)))
-
-
-class _EpochLog(BaseCallback):
-    """Reads what the update logged about each of its epochs, rollout by rollout."""
-
-    def __init__(self, n_epochs: int) -> None:
-        super().__init__()
-        self._n_epochs = n_epochs
-        self.rows: list[dict[str, float]] = []
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_start(self) -> None:
-        self._read()
-
-    def _on_training_end(self) -> None:
-        self._read()
-
-    def _read(self) -> None:
-        """What the update before this rollout left in the logger, which nobody dumps here."""
-        logged = self.logger.name_to_value
-        rollout = self.num_timesteps // N_STEPS
-        if not rollout:
-            return
-        for epoch in range(self._n_epochs):
-            clip_fraction = logged[f"train/clip_fraction_epoch_{epoch}"]
-            approx_kl = logged[f"train/approx_kl_epoch_{epoch}"]
-            row = {"rollout": rollout, "epoch": epoch + 1, "clip_fraction": clip_fraction, "approx_kl": approx_kl}
-            self.rows.append(row)
-
-
-def measured_run(task: str, n_epochs: int, seed: int, n_rollouts: int) -> pd.DataFrame:
-    """Train, noting every epoch.
-
-    :param task: of ``_TASKS``
-    :param n_epochs: uses of each rollout
-    :param seed: of everything random
-    :param n_rollouts: to train for
-    :return: one row for each rollout and epoch
-    """
-    model = _model(task, seed, n_epochs=n_epochs, batch_size=64)
-    log = _EpochLog(n_epochs)
-    model.learn(n_rollouts * N_STEPS, callback=log, log_interval=None)
-    rows = pd.DataFrame(log.rows)
-    for place, (name, value) in enumerate((("task", task), ("n_epochs", n_epochs), ("seed", seed))):
-        rows.insert(place, name, value)
-    return rows
-
-
-def first_minibatch_clip_fraction(seed: int) -> float:
-    """The clip fraction where nothing has been updated yet: one epoch of one minibatch, the whole rollout.
-
-    :param seed: of everything random
-    """
-    model = _model(GRIDWORLD, seed, n_epochs=1, batch_size=N_STEPS)
-    model.learn(N_STEPS, log_interval=None)
-    return float(model.logger.name_to_value["train/clip_fraction"])
-
-
-def _model(task: str, seed: int, *, n_epochs: int, batch_size: int) -> PPO:
-    env = make_vec_env(lambda: TimeLimit(GridworldEnv(), 100), 1, seed=seed) if task == GRIDWORLD else task
-    settings: dict[str, Any] = {
-        "n_steps": N_STEPS,
-        "n_epochs": n_epochs,
-        "batch_size": batch_size,
-        "seed": seed,
-        "device": "cpu",
-    }
-    return PPO("MlpPolicy", env, log_epochs=True, **settings, **_TASKS[task])
 
 
 def claims(table: pd.DataFrame, first_minibatch: float) -> tuple[Claim, ...]:
@@ -160,7 +85,8 @@ def claims(table: pd.DataFrame, first_minibatch: float) -> tuple[Claim, ...]:
             "it grows with each epoch.",
             "; ".join(
                 f"{task}, {n} epochs: {rows['clip_fraction'].iloc[0]:.3f} → {rows['clip_fraction'].iloc[-1]:.3f}, "
-                f"{'' if grows[task, n] else 'not '}in every step"
+                f"most in epoch {rows['clip_fraction'].idxmax()}, "
+                f"{'' if grows[task, n] else 'not '}growing in every step"
                 for (task, n), rows in _several_epochs(means)
             )
             + ".",
@@ -204,7 +130,7 @@ def _means(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _several_epochs(means: pd.DataFrame) -> list[tuple[tuple[str, int], pd.DataFrame]]:
-    return [((task, n), means.loc[task, n]) for task in _TASKS for n in EPOCHS if n > 1]
+    return [((task, n), means.loc[task, n]) for task in TASKS for n in EPOCHS if n > 1]
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -215,7 +141,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     """
     means = _means(table)
     lines = []
-    for task in _TASKS:
+    for task in TASKS:
         for n_epochs in EPOCHS:
             rows = means.loc[task, n_epochs]
             cells = {
@@ -233,9 +159,9 @@ def picture(table: pd.DataFrame) -> Figure:
     :param table: of epochs
     :return: not saved yet
     """
-    figure, axes = panels(len(_TASKS), "Share of samples with |ratio − 1| > 0.2 as a rollout is used again")
+    figure, axes = panels(len(TASKS), "Share of samples with |ratio − 1| > 0.2 as a rollout is used again")
     means = _means(table)
-    for panel, task in zip(axes, _TASKS, strict=True):
+    for panel, task in zip(axes, TASKS, strict=True):
         for n_epochs, color, line, marker in zip(EPOCHS, COLORS, LINES, MARKERS, strict=False):
             rows = means.loc[task, n_epochs]
             look: dict[str, Any] = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}

@@ -19,6 +19,7 @@ from benchmarks.experiments.gae.experiment import (
     CRITICS,
     EXACT,
     GAMMA,
+    N_DRAWS,
     NOISY,
     POLICIES,
     SCALED,
@@ -31,10 +32,12 @@ from benchmarks.experiments.pictures import COLORS, LINES, label, panels
 _ZERO = 1e-10  # of a bias in closed form: rounding of sums of numbers of order 1
 _SETTING = f"""\
 A 4 × 4 gridworld (a step costs 0.01, the goal pays 1, the pit −1, one move in ten slips), a policy that moves at
-random, γ = {GAMMA}. Bias, variance and error of Â_0, the estimate at the start of an episode, in closed form;
-{{episodes:,}} sampled episodes through this package's `compute_gae` agree (z-scores of the means up to {{z:.1f}}).
-Bias is the root mean square over actions of E[Â_0 | a] − A(s_0, a) without its mean over actions, which the policy
-gradient does not feel."""
+random and one that takes the best action every other time, γ = {GAMMA}. Bias, variance and error of Â_0, the
+estimate at the start of an episode, in closed form; {{episodes:,}} sampled episodes through this package's
+`compute_gae` agree (z-scores of the means up to {{z:.1f}}). Bias is the root mean square over actions of E[Â_0 | a]
+− A(s_0, a) without its mean over actions, which the policy gradient does not feel. The noise of the worst critic
+has a standard deviation of 0.2 max |V|; its numbers are root mean squares (bias) and means over {N_DRAWS} draws of
+it, not sampled."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -160,11 +163,15 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "policy": row["policy"],
             "critic": row["critic"],
             "λ": f"{row['lambda']:g}",
-            **{text: f"{row[key]:.2e}" for key, text in columns.items()},
+            **{text: _number(row[key]) for key, text in columns.items()},
         }
         for _, row in some.iterrows()
     ]
     return pd.DataFrame(lines)
+
+
+def _number(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2e}"
 
 
 def picture(table: pd.DataFrame) -> Figure:

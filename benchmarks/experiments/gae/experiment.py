@@ -33,7 +33,7 @@ def measurements(n_episodes: int, seed: int) -> pd.DataFrame:
 
     :param n_episodes: sampled beside the closed form
     :param seed: of the episodes and of the noisy critic
-    :return: one row for each policy, critic, draw of its noise and λ; sampled for the first draw only
+    :return: one row for each policy, critic, draw of its noise and λ; sampled for the critics without noise
     """
     process = gridworld()
     tables = [_of_policy(process, name, policy, n_episodes, seed) for name, policy in policies(process).items()]
@@ -63,7 +63,7 @@ def _of_policy(process: MarkovDecisionProcess, name: str, policy: Array, n_episo
                 row = _exact_row(
                     exact_moments(process, policy, critic, GAMMA, gae_lambda), process, advantages, weights
                 )
-                if draw == 0:
+                if len(critics) == 1:
                     sampled = first_estimates(process, episodes, critic, GAMMA, gae_lambda)
                     of_samples = (float(sampled.mean()), float(sampled.var(ddof=1)))
                     row |= dict(zip(("sampled_mean", "sampled_variance"), of_samples, strict=True))
