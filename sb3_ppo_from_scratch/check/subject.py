@@ -79,7 +79,12 @@ def subject(path: Path | None, env: VecEnv, n_steps: int | None, seed: int) -> P
         model = _loaded(path, env=env, **({} if n_steps is None else {"n_steps": n_steps}))
         model.set_random_seed(seed)
         return model
-    return PPO(_policy_alias(env.observation_space), env, n_steps=n_steps or N_STEPS, seed=seed)
+    n_steps = n_steps or N_STEPS
+    try:
+        batch_size = max(2, min(64, n_steps * env.num_envs))
+        return PPO(_policy_alias(env.observation_space), env, n_steps=n_steps, batch_size=batch_size, seed=seed)
+    except ValueError as error:
+        raise UnusableError(f"PPO cannot be trained on --env: {error}") from error
 
 
 def _loaded(path: Path, **arguments: Any) -> PPO:

@@ -14,6 +14,7 @@ class Thresholds:
     """The limits of health; every default is met by settings that are known to work, with room to spare.
 
     :param ratio_tolerance: largest |π(a|s)/π_old(a|s) − 1| of a minibatch before any step; rounding makes 10⁻⁶ of it
+        (in bf16 a hundred times as much is tolerated)
     :param min_entropy: share of the largest entropy, below which a policy has stopped exploring
     :param min_clip_fraction: of an update; less means that nothing was ever held back
     :param max_clip_fraction: of an update; more means that most of the gradient is held back
@@ -30,7 +31,7 @@ class Thresholds:
     :param max_horizons_at_all: the same wherever the rewards lie; Atari's usual settings have 30
     """
 
-    ratio_tolerance: float = 0.01
+    ratio_tolerance: float = 0.001
     min_entropy: float = 0.03
     min_clip_fraction: float = 0.001
     max_clip_fraction: float = 0.3
@@ -102,7 +103,8 @@ class FirstMinibatch(NamedTuple):
     :param approx_kl_k1: k1 estimate in nats; 0 likewise
     :param clip_fraction: share of samples beyond the clip range; 0 likewise
     :param entropy: mean over the states, in nats
-    :param max_entropy: of the uniform distribution over the actions (for a Box, over what lies within its bounds)
+    :param max_entropy: of the uniform distribution over the actions (for a Box, over what lies within its bounds); NaN
+        where the policy's entropy is but an estimate
     :param entropy_share: see ``judgements.entropy_share``
     """
 

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from stable_baselines3 import A2C
-from stable_baselines3 import PPO as StockPPO
+import stable_baselines3
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ppo_from_scratch import PPO
@@ -15,7 +14,7 @@ from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("algorithm", [PPO, StockPPO])
+@pytest.mark.parametrize("algorithm", [PPO, stable_baselines3.PPO])
 def test_cartpole_with_the_zoos_settings_is_healthy(algorithm: Any, seed: int) -> None:
     """With warnings as errors, as everywhere in these tests."""
     model = algorithm(
@@ -37,5 +36,5 @@ def test_cartpole_with_the_zoos_settings_is_healthy(algorithm: Any, seed: int) -
 
 
 def test_a_healthy_a2c_is_healthy() -> None:
-    model = A2C("MlpPolicy", make_vec_env("CartPole-v1", 8, seed=0), seed=0, device="cpu")
+    model = stable_baselines3.A2C("MlpPolicy", make_vec_env("CartPole-v1", 8, seed=0), seed=0, device="cpu")
     model.learn(4_000, callback=DiagnosticsCallback(max_cost=math.inf))
