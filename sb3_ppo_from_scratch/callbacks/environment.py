@@ -61,10 +61,11 @@ class EpisodeRecord:
         """
         if not self._lengths:
             return Episodes(float("nan"), float("nan"))
-        length = float(np.mean(self._lengths))
+        length = sum(self._lengths) / len(self._lengths)
         everything = self._mean_reward * length
-        share = float(np.mean(self._last_rewards)) / everything if rewards_are_raw and everything > 0 else float("nan")
-        return Episodes(length, share)
+        if not (rewards_are_raw and everything > 0):
+            return Episodes(length, float("nan"))
+        return Episodes(length, sum(self._last_rewards) / len(self._last_rewards) / everything)
 
 
 def emulator_frame_skip(env: VecEnv) -> int:
