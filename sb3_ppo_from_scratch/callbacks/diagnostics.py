@@ -20,12 +20,14 @@ from sb3_ppo_from_scratch.callbacks.logged import LatestValues
 from sb3_ppo_from_scratch.callbacks.measurement import (
     Probe,
     judges_clipping,
+    present_learning_rate,
     probe,
     progress_remaining,
     ratio_tolerance,
     rollout_statistics,
     update_outcome,
 )
+from sb3_ppo_from_scratch.callbacks.minibatches import is_evaluable
 from sb3_ppo_from_scratch.core.health import RolloutStatistics, Thresholds, UpdateOutcome
 from sb3_ppo_from_scratch.core.judgements import (
     CERTAIN,
@@ -57,8 +59,12 @@ class DiagnosticsCallback(BaseCallback):
     episodes in steps of the agent, and how far the update before has moved the policy (``approx_kl``,
     ``approx_kl_k1``, ``clip_fraction``: as the algorithm logs them, else measured on one minibatch). As often as
     ``max_cost`` permits, from one minibatch before the update: ratio, entropy, gradient norms of actor and critic, the
-    factor that joint clipping leaves, and the actor's effective learning rate. Training is not changed by a bit: no
-    parameter, gradient, mode or random generator is touched.
+    factor that joint clipping leaves, and the actor's effective learning rate; not from policies whose
+    ``evaluate_actions`` needs more than observations and actions (masks, recurrent states). Training is not changed
+    by a bit: no parameter, gradient, mode or random generator is touched.
+
+    When ``learn`` ends, what became known of the last update is dumped as a row of its own (unless ``log_interval`` is
+    None), since SB3 dumps before each update.
 
     Each of these is warned about once, as a ``DiagnosticWarning``, where it has lasted for ``patience`` measurements
     (at once where one is proof): see ``core.judgements.CAUSES`` for all, and ``Thresholds`` for the limits.
@@ -146,7 +152,7 @@ class DiagnosticsCallback(BaseCallback):
         self._judge_drift(statistics)
         self._judge_horizon()
         self._probe = None
-        if statistics.is_finite and self._budget.affords():
+        if statistics.is_finite and is_evaluable(model.policy) and self._budget.affords():
             with self._budget.spending():
                 self._probe = probe(model, self._random)
             self._judge_probe(self._probe, statistics)
@@ -192,14 +198,13 @@ class DiagnosticsCallback(BaseCallback):
     def _look_back(self) -> None:
         """Judge the update that has just ended, if there was one."""
         if not self._has_updated:
-            self._first_learning_rate = float(self._algorithm.lr_schedule(progress_remaining(self._algorithm)))
+            self._first_learning_rate = present_learning_rate(self._algorithm)
             return
         self._has_updated = False
         model = self._algorithm
         outcome = self._outcome()
         self._record({name: value for name, value in outcome._asdict().items() if not math.isnan(value)})
-        learning_rate = float(model.lr_schedule(progress_remaining(model)))
-        is_annealed = learning_rate < _ANNEALED * self._first_learning_rate
+        is_annealed = present_learning_rate(model) < _ANNEALED * self._first_learning_rate
         target_kl = getattr(model, "target_kl", None)
         self._conclude(update_verdicts(outcome, target_kl, judges_clipping(model), is_annealed, self.limits))
 

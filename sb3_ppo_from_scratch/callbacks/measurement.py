@@ -106,6 +106,16 @@ def progress_remaining(model: OnPolicyAlgorithm) -> float:
     return max(0.0, 1.0 - model.num_timesteps / max(model._total_timesteps, 1))
 
 
+def present_learning_rate(model: OnPolicyAlgorithm) -> float:
+    """The learning rate of the next update: the schedule's, and what ``desired_kl`` has made of it.
+
+    :param model: within ``learn``
+    :return: ≥ 0
+    """
+    factor = 1.0 if getattr(model, "desired_kl", None) is None else float(getattr(model, "learning_rate_factor", 1.0))
+    return float(model.lr_schedule(progress_remaining(model))) * factor
+
+
 def ratio_tolerance(model: OnPolicyAlgorithm, limits: Thresholds) -> float:
     """How far a ratio may be from 1 before the first step, by rounding alone.
 
@@ -196,8 +206,7 @@ def _gradient_norms(model: OnPolicyAlgorithm, actor_loss: th.Tensor, critic_loss
     )
     overlap = 2 * sum(float((actor * critic).sum()) for actor, critic in shared)
     joint = math.sqrt(max(actor**2 + critic**2 + overlap, 0.0))
-    learning_rate = float(model.lr_schedule(progress_remaining(model)))
-    budget = diagnostics.gradient_budget(joint, float(model.max_grad_norm), learning_rate)
+    budget = diagnostics.gradient_budget(joint, float(model.max_grad_norm), present_learning_rate(model))
     return GradientNorms(actor, critic, joint, shared_actor, shared_critic, *budget)
 
 

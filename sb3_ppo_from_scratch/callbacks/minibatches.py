@@ -5,6 +5,7 @@ Owns access to buffer and policy; must not know what is computed from it.
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,15 @@ def _samples(buffer: Any, indices: IntArray) -> Minibatch:
         buffer.to_torch(rows(buffer.actions, indices).astype(np.float32, copy=False)),
         *(buffer.to_torch(rows(column, indices)) for column in columns),
     )
+
+
+def is_evaluable(policy: ActorCriticPolicy) -> bool:
+    """Whether observations and actions are all that ``evaluate_actions`` takes: no masks, no recurrent states.
+
+    :param policy: of any on-policy algorithm
+    :return: the answer
+    """
+    return len(inspect.signature(policy.evaluate_actions).parameters) == 2
 
 
 def evaluation(policy: ActorCriticPolicy, minibatch: Minibatch) -> tuple[th.Tensor, th.Tensor, th.Tensor]:

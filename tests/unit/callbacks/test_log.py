@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 import stable_baselines3
+import torch as th
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
@@ -42,6 +44,26 @@ def test_every_quantity_is_logged_for_every_rollout_and_every_update(algorithm: 
     assert rows[:3][[*STATISTICS, "episode_length", *MEASURED]].notna().all(axis=None)
     assert rows[1:][OF_THE_UPDATE].notna().all(axis=None)
     assert rows.loc[0, OF_THE_UPDATE].isna().all()
+
+
+class Masked(ActorCriticPolicy):
+    """Needs to know more than a rollout tells anybody."""
+
+    def evaluate_actions(self, obs: Any, actions: th.Tensor, action_masks: Any = None) -> Any:
+        return super().evaluate_actions(obs, actions)
+
+
+def test_a_policy_that_needs_more_than_observations_and_actions_is_not_measured() -> None:
+    rows = run(3, policy=Masked)
+    assert rows[:3][STATISTICS].notna().all(axis=None)
+    assert rows[1:]["clip_fraction"].notna().all()
+    assert not {"ratio_mean", "actor_grad_norm"} & set(rows)
+
+
+def test_the_effective_learning_rate_is_the_one_that_the_divergence_has_set() -> None:
+    rows = run(4, desired_kl=10.0)[1:4]
+    expected = rows["clip_factor"] * 3e-4 * 1.5 ** pd.Series([1, 2, 3], index=rows.index)
+    assert rows["effective_learning_rate"].tolist() == pytest.approx(expected.tolist())
 
 
 def test_the_update_is_described_as_the_algorithm_does() -> None:
