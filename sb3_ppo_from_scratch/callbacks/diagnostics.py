@@ -78,7 +78,7 @@ class DiagnosticsCallback(BaseCallback):
     :raises TypeError: if a threshold is not known
     """
 
-    def __init__(self, *, patience: int = 5, max_cost: float = 0.01, verbose: int = 0, **thresholds: float) -> None:
+    def __init__(self, *, patience: int = 5, max_cost: float = 0.005, verbose: int = 0, **thresholds: float) -> None:
         super().__init__(verbose)
         if patience < 1 or not max_cost > 0:
             raise ValueError(f"patience={patience} must be at least 1, and max_cost={max_cost} greater than 0.")
