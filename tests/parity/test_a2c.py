@@ -21,7 +21,7 @@ from sb3_ppo_from_scratch.update import objective
 from tests.environments import ACTION_SPACES, vector_environment
 from tests.parity.comparison import Run, continued, differences
 
-T, N_UPDATES = 5, 30
+T, N_UPDATES = 5, 12
 # A2C's own defaults, and what PPO has to be told to have them.
 SHARED = {"n_steps": T, "gamma": 0.99, "ent_coef": 0.01, "learning_rate": 7e-4, "seed": 3, "device": "cpu"}
 RMSPROP = {"alpha": 0.99, "eps": 1e-5, "weight_decay": 0}

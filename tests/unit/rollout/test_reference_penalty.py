@@ -16,6 +16,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer
 from stable_baselines3.common.buffers import RolloutBuffer as StockRolloutBuffer
 
 from sb3_ppo_from_scratch import PPO
+from sb3_ppo_from_scratch.reference_policy import frozen
 from sb3_ppo_from_scratch.rollout import reference_penalty
 from tests.environments import ACTION_SPACES, vector_environment
 from tests.faults.models import ENGINES, logged
@@ -322,3 +323,10 @@ def test_what_cannot_be_a_reference_is_refused_before_anything_starts(
 def test_a_model_in_place_of_its_policy_is_told_so() -> None:
     with pytest.raises(TypeError, match=r"not PPO; of a model, pass model\.policy"):
         model_of(reference_policy=model_of())
+
+
+def test_a_frozen_copy_moves_to_the_device_where_it_is_asked_and_leaves_its_source_where_it_is() -> None:
+    policy = other_policy()
+    assert frozen(policy, "meta").device == th.device("meta")
+    assert policy.device == th.device("cpu")
+    assert all(parameter.requires_grad for parameter in policy.parameters())
