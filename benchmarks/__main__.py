@@ -5,11 +5,28 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import train
+from benchmarks.experiments.ablation import command as ablation
+from benchmarks.experiments.baseline import command as baseline
+from benchmarks.experiments.clip_fraction import command as clip_fraction
+from benchmarks.experiments.gae import command as gae
+from benchmarks.experiments.gradient_budget import command as gradient_budget
+from benchmarks.experiments.surrogates import command as surrogates
 from benchmarks.head_to_head import command as head_to_head
 from benchmarks.report import command as report
 from benchmarks.throughput import command as throughput
 
-COMMANDS = {"train": train, "throughput": throughput, "head-to-head": head_to_head, "report": report}
+COMMANDS = {
+    "train": train,
+    "throughput": throughput,
+    "head-to-head": head_to_head,
+    "report": report,
+    "surrogates": surrogates,
+    "ablation": ablation,
+    "gradient-budget": gradient_budget,
+    "gae": gae,
+    "baseline": baseline,
+    "clip-fraction": clip_fraction,
+}
 
 
 def main() -> None:

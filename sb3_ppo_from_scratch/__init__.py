@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sb3_ppo_from_scratch.algorithm import PPO
+    from sb3_ppo_from_scratch.callbacks.diagnostics import DiagnosticsCallback
     from sb3_ppo_from_scratch.core.advantages import compute_gae
     from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DiagnosticsCallback": "sb3_ppo_from_scratch.callbacks.diagnostics",
     "PPO": "sb3_ppo_from_scratch.algorithm",
     "RolloutBuffer": "sb3_ppo_from_scratch.rollout.buffer",
     "compute_gae": "sb3_ppo_from_scratch.core.advantages",
 }
 
-__all__ = ["PPO", "RolloutBuffer", "compute_gae"]
+__all__ = ["PPO", "DiagnosticsCallback", "RolloutBuffer", "compute_gae"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,41 +1,27 @@
-"""PPO as an SB3 algorithm: the constructor, the schedules, the learn loop and the log keys.
+"""PPO as Stable-Baselines3's users know it: its arguments, their defaults and their meaning.
 
-Owns when things happen; must not do arithmetic, which lives in ``core``, ``rollout`` and ``update``.
+Owns the constructor; what the arguments do is in ``training`` and below.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar
 
-import numpy as np
 import torch as th
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import (
     ActorCriticCnnPolicy,
     ActorCriticPolicy,
     BasePolicy,
     MultiInputActorCriticPolicy,
 )
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sb3_ppo_from_scratch.assembly import AssembledAlgorithm
-from sb3_ppo_from_scratch.core.diagnostics import explained_variance
-from sb3_ppo_from_scratch.core.records import UpdateReport, UpdateSettings
-from sb3_ppo_from_scratch.rollout.actions import in_environment_dtype
-from sb3_ppo_from_scratch.rollout.collector import collect_rollout
-from sb3_ppo_from_scratch.rollout.minibatches import environment_major
-from sb3_ppo_from_scratch.settings import (
-    check_learn_arguments,
-    schedule_value,
-)
-from sb3_ppo_from_scratch.update.epochs import run_epochs
-
-SelfPPO = TypeVar("SelfPPO", bound="PPO")
+from sb3_ppo_from_scratch.training import TrainingLoop
 
 
-class PPO(AssembledAlgorithm):
-    """Proximal Policy Optimization with a clipped surrogate, in place of ``stable_baselines3.PPO``.
+class PPO(TrainingLoop):
+    """Proximal Policy Optimization with a clipped surrogate by default, in place of ``stable_baselines3.PPO``.
 
     Source: Schulman et al. 2017 (arXiv:1707.06347). Arguments, defaults, log keys and saved files are those of SB3
     2.9. Hyperparameters may be assigned at any time, or passed to :meth:`load`; they take effect at the next rollout.
@@ -70,6 +56,29 @@ class PPO(AssembledAlgorithm):
     :param precision: "fp32", or "bf16" for the features extractor and the hidden layers, in rollout and update alike;
         heads, softmax, value and loss stay in fp32 (only with ``engine="auto"`` and policies that it recognises)
     :param compile: translate the update with ``torch.compile``, which takes seconds to minutes at first (likewise)
+    :param objective: "clip", the paper's eq. 7; "kl_penalty", eq. 8; "adaptive_kl", eq. 8 with a β that follows
+        ``kl_target``; "unclipped", eq. 6. The divergence of eq. 8 is its estimate mean[(r − 1) − log r]
+    :param kl_coef: β ≥ 0 of the two objectives of eq. 8, in units of the normalised advantage per nat; "adaptive_kl"
+        starts from it and assigns it after each update
+    :param kl_target: > 0, in nats: after an update that ended with the mean divergence d (``train/approx_kl``),
+        "adaptive_kl" halves β if d < kl_target / 1.5 and doubles it if d > 1.5 · kl_target
+    :param desired_kl: > 0, in nats: after an update, divide the learning rate by 1.5 if d > 2 · desired_kl, multiply it
+        by 1.5 if d < desired_kl / 2, within [1e-5, 1e-2] (the rule of rsl_rl, which applies it before each minibatch);
+        what that makes of the schedule's rate is ``learning_rate_factor``, saved with the model; None does nothing
+    :param value_clip: what ``clip_range_vf`` does: "sb3", the clipped prediction replaces the prediction; "openai", the
+        larger of both losses counts
+    :param value_loss: of the critic's error e: "mse", e²; "half_mse", ½e²; "huber", ½e² up to |e| = 1, then |e| − ½
+    :param advantage_normalization: whiten the advantages of each "minibatch", once those of the whole "rollout", or
+        "none"; with ``normalize_advantage=False`` none, too
+    :param truncation: "bootstrap" adds γ·V(terminal observation) to the reward where a time limit ends an episode;
+        "terminal" treats that end like any other
+    :param reference_policy: an ``ActorCriticPolicy``, or the path of a saved PPO or A2C to take it from; it is copied,
+        never trained, and saved with the model
+    :param reference_kl_coef: c ≥ 0, in units of reward per nat: r_t − c·(log π(a_t|s_t) − log π_ref(a_t|s_t)) is learnt
+        from, while Monitor and callbacks see the environment's r_t
+    :param log_after_train: write the rows of the log after each update instead of before it, so that the last update is
+        among them
+    :param log_epochs: log ``train/approx_kl_epoch_{i}`` and ``train/clip_fraction_epoch_{i}`` of each epoch i = 0, 1, …
     :raises TypeError: if an argument has the wrong type, naming it, its value and the remedy
     :raises ValueError: if an argument or a space is out of range, likewise
     """
@@ -112,6 +121,18 @@ class PPO(AssembledAlgorithm):
         engine: str = "auto",
         precision: str = "fp32",
         compile: bool = False,
+        objective: str = "clip",
+        kl_coef: float = 1.0,
+        kl_target: float = 0.01,
+        desired_kl: float | None = None,
+        value_clip: str = "sb3",
+        value_loss: str = "mse",
+        advantage_normalization: str = "minibatch",
+        truncation: str = "bootstrap",
+        reference_policy: ActorCriticPolicy | str | Path | None = None,
+        reference_kl_coef: float = 0.0,
+        log_after_train: bool = False,
+        log_epochs: bool = False,
     ) -> None:
         super().__init__(
             policy,
@@ -144,133 +165,18 @@ class PPO(AssembledAlgorithm):
         self.engine = engine
         self.precision = precision
         self.compile = compile
+        self.objective = objective
+        self.kl_coef = kl_coef
+        self.kl_target = kl_target
+        self.desired_kl = desired_kl
+        self.value_clip = value_clip
+        self.value_loss = value_loss
+        self.advantage_normalization = advantage_normalization
+        self.truncation = truncation
+        self.reference_policy = reference_policy
+        self.reference_kl_coef = reference_kl_coef
+        self.log_after_train = log_after_train
+        self.log_epochs = log_epochs
+        self.learning_rate_factor = 1.0
         if _init_setup_model:
             self._setup_model()
-
-    def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
-        # The last rollout may overshoot the budget; a schedule must never see a negative progress.
-        self._current_progress_remaining = max(0.0, 1.0 - float(num_timesteps) / float(total_timesteps))
-
-    def predict(
-        self,
-        observation: np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]],
-        state: tuple[np.ndarray[Any, Any], ...] | None = None,
-        episode_start: np.ndarray[Any, Any] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...] | None]:
-        """Actions for observations, as SB3; for a Box of integers they are integers, as in training.
-
-        :param observation: [*obs_shape] or [E, *obs_shape], or a dict of such arrays
-        :param state: unused by PPO's policies
-        :param episode_start: unused by PPO's policies
-        :param deterministic: the mode of the distribution instead of a sample
-        :return: actions within the bounds of the space, and ``state``
-        """
-        actions, state = super().predict(observation, state, episode_start, deterministic)
-        return in_environment_dtype(actions, self.action_space), state
-
-    def collect_rollouts(
-        self,
-        env: VecEnv,
-        callback: BaseCallback,
-        rollout_buffer: Any,
-        n_rollout_steps: int,
-    ) -> bool:
-        """Fill the buffer with T steps of every environment under the current policy.
-
-        :param env: the training environments
-        :param callback: asked after each step, told of the beginning and the end
-        :param rollout_buffer: to fill
-        :param n_rollout_steps: T
-        :return: False if the callback stopped the rollout before its end
-        """
-        return collect_rollout(self, self._engine.actor, env, callback, rollout_buffer, n_rollout_steps)
-
-    def train(self) -> None:
-        """Update the policy from the rollout in ``rollout_buffer`` and log how it went."""
-        self._check()  # a callback may have assigned a setting since the rollout began
-        settings = self._update_settings()
-        self._update_learning_rate(self.policy.optimizer)
-        report = run_epochs(self._engine.updater, self.rollout_buffer, settings)
-        self._n_updates += report.n_epochs
-        if report.stopping_kl is not None and self.verbose >= 1:
-            print(f"Early stopping at step {report.n_epochs - 1} due to reaching max kl: {report.stopping_kl:.2f}")
-        self._log_update(report, settings)
-
-    def _update_settings(self) -> UpdateSettings:
-        progress = self._current_progress_remaining
-        schedule_value("learning_rate", self.lr_schedule, progress)
-        clip_range_vf = self.clip_range_vf
-        return UpdateSettings(
-            n_epochs=self.n_epochs,
-            batch_size=self.batch_size,
-            clip_range=schedule_value("clip_range", self.clip_range, progress),
-            clip_range_vf=(None if clip_range_vf is None else schedule_value("clip_range_vf", clip_range_vf, progress)),
-            ent_coef=schedule_value("ent_coef", self.ent_coef, progress),
-            vf_coef=schedule_value("vf_coef", self.vf_coef, progress),
-            max_grad_norm=self.max_grad_norm,
-            normalize_advantage=self.normalize_advantage,
-            target_kl=self.target_kl,
-        )
-
-    def _log_update(self, report: UpdateReport, settings: UpdateSettings) -> None:
-        record = self.logger.record
-        record("train/entropy_loss", report.entropy_loss)
-        record("train/policy_gradient_loss", report.policy_gradient_loss)
-        record("train/value_loss", report.value_loss)
-        record("train/approx_kl", report.approx_kl)
-        record("train/clip_fraction", report.clip_fraction)
-        record("train/loss", report.loss)
-        record("train/explained_variance", self._explained_variance())
-        if hasattr(self.policy, "log_std"):
-            record("train/std", th.exp(self.policy.log_std).mean().item())
-        record("train/n_updates", self._n_updates, exclude="tensorboard")
-        record("train/clip_range", settings.clip_range)
-        if settings.clip_range_vf is not None:
-            record("train/clip_range_vf", settings.clip_range_vf)
-
-    def _explained_variance(self) -> float:
-        buffer = self.rollout_buffer
-        values = environment_major(buffer.values, buffer.buffer_size, buffer.n_envs)
-        returns = environment_major(buffer.returns, buffer.buffer_size, buffer.n_envs)
-        return explained_variance(values, returns)
-
-    def learn(
-        self: SelfPPO,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int | None = 1,
-        tb_log_name: str = "PPO",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfPPO:
-        """Alternate rollouts and updates until ``total_timesteps`` environment steps are done.
-
-        :param total_timesteps: environment steps over all environments; the last rollout may overshoot it
-        :param callback: one or several callbacks, or a function of locals and globals
-        :param log_interval: rollouts between two dumps of the log; None dumps nothing
-        :param tb_log_name: name of the run in the TensorBoard folder
-        :param reset_num_timesteps: count from 0; False goes on from an earlier call
-        :param progress_bar: show one (needs tqdm and rich)
-        :return: the model
-        """
-        check_learn_arguments(total_timesteps, log_interval)
-        iteration = 0
-        total_timesteps, callback = self._setup_learn(
-            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
-        )
-        callback.on_training_start(locals(), globals())
-        assert self.env is not None
-
-        while self.num_timesteps < total_timesteps:
-            self._apply_settings()
-            if not self.collect_rollouts(self.env, callback, self.rollout_buffer, n_rollout_steps=self.n_steps):
-                break
-            iteration += 1
-            self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
-            if log_interval is not None and iteration % log_interval == 0:
-                self.dump_logs(iteration)
-            self.train()
-
-        callback.on_training_end()
-        return self

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch as th
 from gymnasium.vector import VectorEnv
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -21,9 +23,18 @@ from sb3_ppo_from_scratch.engines import ENGINES, Engine, build_engine
 from sb3_ppo_from_scratch.envs.gymnasium_adapter import as_vec_env
 from sb3_ppo_from_scratch.interoperability import rollout_buffer_class as interoperable_buffer_class
 from sb3_ppo_from_scratch.networks.graphs import release_graphs
+from sb3_ppo_from_scratch.options import (
+    OPTIONS,
+    check_divergence_is_seen,
+    check_options,
+    normalized_over,
+)
+from sb3_ppo_from_scratch.reference_policy import frozen, reference_policy
 from sb3_ppo_from_scratch.rollout.actions import stored_action_space
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
+from sb3_ppo_from_scratch.rollout.reference_penalty import ReferencePenalty
 from sb3_ppo_from_scratch.settings import (
+    HYPERPARAMETERS,
     as_schedule,
     bf16_objection,
     check_hyperparameters,
@@ -33,24 +44,14 @@ from sb3_ppo_from_scratch.settings import (
 )
 from sb3_ppo_from_scratch.spaces import check_action_space, check_observation_space
 
-_HYPERPARAMETERS = (
-    "learning_rate",
-    "n_steps",
-    "batch_size",
-    "n_epochs",
-    "gamma",
-    "gae_lambda",
-    "clip_range",
-    "clip_range_vf",
-    "normalize_advantage",
-    "ent_coef",
-    "vf_coef",
-    "max_grad_norm",
-    "sde_sample_freq",
-    "target_kl",
-    "engine",
-    "precision",
-    "compile",
+# What a model makes for itself again, or remembers for its own lifetime only.
+_NEVER_SAVED = (
+    "_scheduled_learning_rate",
+    "_warned_cut",
+    "_generators",
+    "_engine",
+    "_frozen_reference",
+    "_acting_reference",
 )
 
 
@@ -71,10 +72,26 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
     engine: str
     precision: str
     compile: bool
+    objective: str
+    kl_coef: float
+    kl_target: float
+    desired_kl: float | None
+    value_clip: str
+    value_loss: str
+    advantage_normalization: str
+    truncation: str
+    reference_policy: ActorCriticPolicy | str | Path | None
+    reference_kl_coef: float
+    log_after_train: bool
+    log_epochs: bool
+    learning_rate_factor: float
     _engine: Engine
     _generators: Generators
     _scheduled_learning_rate: float | Schedule
     _warned_cut: tuple[int, int, int, bool] | None = None
+    # The reference policy as it was taken over, and the same on the device where it is asked.
+    _frozen_reference: ActorCriticPolicy | None = None
+    _acting_reference: ActorCriticPolicy | None = None
 
     @staticmethod
     def _wrap_env(env: GymEnv | VectorEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
@@ -88,6 +105,7 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         self._check()
         check_observation_space(self.observation_space)
         check_action_space(self.action_space, squashed=bool(self.policy_kwargs.get("squash_output", False)))
+        self._freeze_reference_policy()
         schedule_value("learning_rate", self.learning_rate, 1.0)
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
@@ -102,12 +120,36 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         if self.verbose >= 1:
             print(f"Using the {self._engine.description}")
 
+    def _hyperparameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in (*HYPERPARAMETERS, *OPTIONS)}
+
     def _check(self) -> None:
-        check_hyperparameters({name: getattr(self, name) for name in _HYPERPARAMETERS}, ENGINES)
-        check_rollout_size(self.n_steps, self.n_envs, self.normalize_advantage)
+        hyperparameters = self._hyperparameters()
+        check_hyperparameters(hyperparameters, ENGINES)
+        check_options(hyperparameters)
+        check_rollout_size(self.n_steps, self.n_envs, normalized_over(hyperparameters) != "none")
+        check_divergence_is_seen(hyperparameters, self.n_envs, self._min_batch_size())
+
+    def _normalizes_minibatches(self) -> bool:
+        return normalized_over(self._hyperparameters()) == "minibatch"
+
+    def _freeze_reference_policy(self) -> None:
+        """Take over a reference policy that was assigned: read it, copy it, put the copy where it is asked."""
+        policy = self.reference_policy
+        if policy is None:
+            self._frozen_reference = self._acting_reference = None
+        elif policy is not self._frozen_reference:
+            self._frozen_reference = reference_policy(policy, self.observation_space, self.action_space)
+            self.reference_policy = self._acting_reference = self._frozen_reference
+            if self.device.type != "cpu":
+                self._acting_reference = frozen(self._frozen_reference, self.device)
+
+    def _reference_penalty(self) -> ReferencePenalty | None:
+        policy = self._acting_reference
+        return None if policy is None else ReferencePenalty(policy, float(self.reference_kl_coef))
 
     def _warn_about_ragged_minibatches(self) -> None:
-        cut = (self.n_steps * self.n_envs, self.batch_size, self._min_batch_size(), bool(self.normalize_advantage))
+        cut = (self.n_steps * self.n_envs, self.batch_size, self._min_batch_size(), self._normalizes_minibatches())
         if self.env is None or cut == self._warned_cut:
             return
         self._warned_cut = cut
@@ -130,7 +172,7 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
     def _min_batch_size(self) -> int:
         # SB3 puts a last minibatch of one sample into the loss with its advantage unnormalised.
         cuts_itself = issubclass(interoperable_buffer_class(self.rollout_buffer_class), RolloutBuffer)
-        return 2 if self.normalize_advantage and self.engine != "reference" and cuts_itself else 1
+        return 2 if self._normalizes_minibatches() and self.engine != "reference" and cuts_itself else 1
 
     def _setup_lr_schedule(self) -> None:
         self.lr_schedule = as_schedule(self.learning_rate)
@@ -139,6 +181,7 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
     def _apply_settings(self) -> None:
         """Let hyperparameters that were assigned since the last rollout take effect, or refuse them."""
         self._check()
+        self._freeze_reference_policy()
         self._warn_about_ragged_minibatches()
         # Not whenever: users of SB3 assign ``lr_schedule`` itself, where assigning ``learning_rate`` does nothing.
         if self.learning_rate != self._scheduled_learning_rate:
@@ -183,7 +226,7 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         self._build_engine()
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_scheduled_learning_rate", "_warned_cut", "_generators", "_engine"]
+        return [*super()._excluded_save_params(), *_NEVER_SAVED]
 
     def set_parameters(
         self,

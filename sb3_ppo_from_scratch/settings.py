@@ -23,6 +23,26 @@ class InvalidArgumentError(ValueError, AssertionError):
     """A value out of range. SB3 asserts some of these, so that code written for it may expect an AssertionError."""
 
 
+# Those that SB3's PPO has, and how this package computes; ``options`` has the others.
+HYPERPARAMETERS = (
+    "learning_rate",
+    "n_steps",
+    "batch_size",
+    "n_epochs",
+    "gamma",
+    "gae_lambda",
+    "clip_range",
+    "clip_range_vf",
+    "normalize_advantage",
+    "ent_coef",
+    "vf_coef",
+    "max_grad_norm",
+    "sde_sample_freq",
+    "target_kl",
+    "engine",
+    "precision",
+    "compile",
+)
 _SCHEDULED = ("learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef")
 
 
@@ -69,37 +89,27 @@ def check_hyperparameters(hyperparameters: dict[str, Any], engines: Iterable[str
     """
     values = hyperparameters
     for name in ("n_steps", "batch_size", "n_epochs"):
-        _check_count(name, values[name])
+        check_count(name, values[name])
     for name in ("gamma", "gae_lambda"):
-        _check_number(name, values[name])
+        check_number(name, values[name])
         if not 0 <= values[name] <= 1:
             raise InvalidArgumentError(f"{name}={values[name]} must lie in [0, 1].")
     for name in _SCHEDULED:
         optional = name == "clip_range_vf"
         if not callable(values[name]) and not (optional and values[name] is None):
-            _check_number(name, values[name], positive=name.startswith("clip_range"), schedule=True)
-    _check_number("max_grad_norm", values["max_grad_norm"], positive=True, finite=False)
+            check_number(name, values[name], positive=name.startswith("clip_range"), schedule=True)
+    check_number("max_grad_norm", values["max_grad_norm"], positive=True, finite=False)
     if values["target_kl"] is not None:
-        _check_number("target_kl", values["target_kl"], positive=True)
-    _check_whole("sde_sample_freq", values["sde_sample_freq"])
+        check_number("target_kl", values["target_kl"], positive=True)
+    check_whole("sde_sample_freq", values["sde_sample_freq"])
     if values["sde_sample_freq"] < -1:
         raise InvalidArgumentError(
             f"sde_sample_freq={values['sde_sample_freq']} must be -1 (once a rollout) or a number of steps."
         )
     for name in ("normalize_advantage", "compile"):
-        if not isinstance(values[name], (bool, np.bool_)):
-            raise TypeError(f"{name}={values[name]!r} must be True or False, not {type(values[name]).__name__}.")
-    if values["normalize_advantage"] and values["batch_size"] < 2:
-        raise InvalidArgumentError(
-            f"batch_size={values['batch_size']} leaves one advantage per minibatch, which cannot be normalised; "
-            "use batch_size >= 2 or normalize_advantage=False."
-        )
-    if values["precision"] not in ("fp32", "bf16"):
-        raise InvalidArgumentError(f"precision={values['precision']!r} is unknown; choose 'fp32' or 'bf16'.")
-    if values["engine"] not in tuple(engines):
-        raise InvalidArgumentError(
-            f"engine={values['engine']!r} is unknown; choose one of {', '.join(map(repr, engines))}."
-        )
+        check_truth(name, values[name])
+    check_choice("precision", values["precision"], ("fp32", "bf16"))
+    check_choice("engine", values["engine"], engines)
 
 
 def check_learn_arguments(total_timesteps: Any, log_interval: Any) -> None:
@@ -110,17 +120,17 @@ def check_learn_arguments(total_timesteps: Any, log_interval: Any) -> None:
     :raises TypeError: if one has the wrong type
     :raises InvalidArgumentError: if one is out of range
     """
-    _check_number("total_timesteps", total_timesteps, finite=False)
+    check_number("total_timesteps", total_timesteps, finite=False)
     if log_interval is not None:
-        _check_count("log_interval", log_interval)
+        check_count("log_interval", log_interval)
 
 
-def check_rollout_size(n_steps: int, n_envs: int, normalize_advantage: bool) -> None:
+def check_rollout_size(n_steps: int, n_envs: int, normalizes_advantages: bool) -> None:
     """Refuse a rollout whose advantages cannot be normalised.
 
     :raises InvalidArgumentError: if the whole rollout is a single transition
     """
-    if normalize_advantage and n_steps * n_envs < 2:
+    if normalizes_advantages and n_steps * n_envs < 2:
         raise InvalidArgumentError(
             f"n_steps={n_steps} with {n_envs} environment collects one transition, whose advantage cannot be "
             "normalised; raise n_steps, use more environments, or pass normalize_advantage=False."
@@ -151,20 +161,54 @@ def ragged_minibatch_warning(rollout_size: int, batch_size: int, min_batch_size:
     return text
 
 
-def _check_whole(name: str, value: Any) -> None:
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is no whole number.
+
+    :raises TypeError: naming the argument, its value and the remedy
+    """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}; pass int({value!r}).")
 
 
-def _check_count(name: str, value: Any) -> None:
-    _check_whole(name, value)
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number ≥ 1.
+
+    :raises TypeError: if it is no whole number
+    :raises InvalidArgumentError: if it is less than 1
+    """
+    check_whole(name, value)
     if value < 1:
         raise InvalidArgumentError(f"{name}={value} must be at least 1.")
 
 
-def _check_number(
-    name: str, value: Any, *, positive: bool = False, finite: bool = True, schedule: bool = False
-) -> None:
+def check_truth(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False.
+
+    :raises TypeError: naming the argument, its value and the remedy
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} must be True or False, not {type(value).__name__}.")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse what is none of a few words.
+
+    :raises InvalidArgumentError: naming the argument, its value and the choices
+    """
+    choices = tuple(choices)
+    if value not in choices:
+        raise InvalidArgumentError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
+
+
+def check_number(name: str, value: Any, *, positive: bool = False, finite: bool = True, schedule: bool = False) -> None:
+    """Refuse what is no number ≥ 0.
+
+    :param positive: refuse 0 as well
+    :param finite: refuse infinity as well
+    :param schedule: tell the user that a schedule would have done, too
+    :raises TypeError: if it is no number
+    :raises InvalidArgumentError: if it is out of range
+    """
     kind = "a number or a function of the progress remaining" if schedule else "a number"
     if isinstance(value, bool) or not isinstance(value, Real):
         remedy = f"; pass float({value!r}), or write 1.0e-3 rather than 1e-3 in YAML" if isinstance(value, str) else ""

@@ -75,6 +75,15 @@ def mean(array: Array) -> Array:
     return array.mean() if isinstance(array, th.Tensor) else np.add.reduce(array) / np.float32(len(array))
 
 
+def share(mask: Array) -> Array:
+    """Share of the entries that are true.
+
+    :param mask: [N] bool
+    :return: scalar in [0, 1]
+    """
+    return (mask * 1.0).mean() if isinstance(mask, th.Tensor) else np.float32(np.count_nonzero(mask) / len(mask))
+
+
 def unbiased_std(array: Array, centred: Array) -> Array:
     """Standard deviation with N − 1 in the denominator.
 

@@ -10,19 +10,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace
+from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace, share
 
 
-def approx_kl(log_ratio: Array) -> Array:
+def approx_kl(log_ratio: Array, ratio: Array | None = None) -> Array:
     """The k3 estimate of KL(π_old ‖ π): mean[(r − 1) − log r], never negative beyond rounding.
 
     Source: Schulman 2020, "Approximating KL Divergence" (joschu.net/blog/kl-approx.html). Matches ``train/approx_kl``
     of SB3 2.9 bit for bit.
 
     :param log_ratio: [B], log π(a|s) − log π_old(a|s), actions drawn from π_old
+    :param ratio: [B], its exponential, where that is known already
     :return: scalar in nats
     """
-    return mean((namespace(log_ratio).exp(log_ratio) - 1) - log_ratio)
+    ratio = namespace(log_ratio).exp(log_ratio) if ratio is None else ratio
+    return mean((ratio - 1) - log_ratio)
 
 
 def approx_kl_k1(log_ratio: Array) -> Array:
@@ -33,7 +35,7 @@ def approx_kl_k1(log_ratio: Array) -> Array:
     :param log_ratio: [B]
     :return: scalar in nats
     """
-    return mean(-log_ratio)
+    return -mean(log_ratio)
 
 
 def clip_fraction(ratio: Array, clip_range: float) -> Array:
@@ -45,7 +47,7 @@ def clip_fraction(ratio: Array, clip_range: float) -> Array:
     :param clip_range: ε > 0
     :return: scalar in [0, 1]
     """
-    return mean((abs(ratio - 1) > clip_range) * 1.0)
+    return share(abs(ratio - 1) > clip_range)
 
 
 def explained_variance(predictions: npt.NDArray[np.floating], targets: npt.NDArray[np.floating]) -> float:

@@ -1,13 +1,15 @@
 """The objective of PPO and its relatives, as losses to be minimised, with the slopes worked out by hand.
 
 Owns formulas on [B] arrays of NumPy or torch; must not know policies, optimizers or rollouts.
+The critic's losses are in ``core.value_losses``.
 """
 
 from __future__ import annotations
 
 import torch as th
 
-from sb3_ppo_from_scratch.core.arrays import Array, clip, mean, mean_squared_error, namespace, unbiased_std
+from sb3_ppo_from_scratch.core.arrays import Array, clip, mean, namespace, unbiased_std
+from sb3_ppo_from_scratch.core.records import AdvantageStatistics
 
 
 def normalized_advantages(advantages: Array) -> Array:
@@ -25,6 +27,18 @@ def normalized_advantages(advantages: Array) -> Array:
     return centred / (unbiased_std(advantages, centred) + 1e-8)
 
 
+def standardized_advantages(advantages: Array, statistics: AdvantageStatistics) -> Array:
+    """(Â − μ) / (σ + 10⁻⁸), with the mean and the deviation of the whole rollout, the same for every minibatch.
+
+    Source: rsl_rl's rollout storage, where they are computed once an update. Has no counterpart in SB3.
+
+    :param advantages: [B]
+    :param statistics: μ and σ
+    :return: [B]
+    """
+    return (advantages - statistics.mean) / (statistics.std + 1e-8)
+
+
 def policy_gradient_loss(log_prob: th.Tensor, advantages: th.Tensor) -> th.Tensor:
     """−L^PG = −mean[log π(a|s)·Â], the loss of REINFORCE with a baseline and of A2C.
 
@@ -37,7 +51,7 @@ def policy_gradient_loss(log_prob: th.Tensor, advantages: th.Tensor) -> th.Tenso
     return -(advantages * log_prob).mean()
 
 
-def surrogate_loss(ratio: th.Tensor, advantages: th.Tensor) -> th.Tensor:
+def surrogate_loss(ratio: Array, advantages: Array) -> Array:
     """−L^CPI = −mean[r·Â], the importance-sampled objective without any brake.
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 6. Has no counterpart in SB3.
@@ -46,21 +60,39 @@ def surrogate_loss(ratio: th.Tensor, advantages: th.Tensor) -> th.Tensor:
     :param advantages: [B]
     :return: scalar
     """
-    return -(advantages * ratio).mean()
+    return -mean(advantages * ratio)
 
 
-def kl_penalised_surrogate_loss(ratio: th.Tensor, advantages: th.Tensor, kl: th.Tensor, kl_coef: float) -> th.Tensor:
+def kl_penalised_surrogate_loss(ratio: Array, advantages: Array, kl: Array, kl_coef: float) -> Array:
     """−L^KLPEN = −mean[r·Â − β·KL(π_old ‖ π)].
 
     Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 8. Has no counterpart in SB3.
 
     :param ratio: [B]
     :param advantages: [B]
-    :param kl: [B] or scalar, in nats
+    :param kl: scalar, in nats: exact, or the estimate ``diagnostics.approx_kl``
     :param kl_coef: β ≥ 0
     :return: scalar
     """
-    return surrogate_loss(ratio, advantages) + kl_coef * kl.mean()
+    return surrogate_loss(ratio, advantages) + kl_coef * kl
+
+
+def kl_penalised_surrogate_slope(ratio: Array, advantages: Array, kl_coef: float) -> Array:
+    """∂L^KLPEN/∂log π of each sample, with the k3 estimate of the divergence: r·Â − β·(r − 1).
+
+    The k3 estimate (r − 1) − log r has the derivative r − 1 with respect to log π: the penalty pulls every ratio
+    towards 1, the more the further it is away. With β = 0 it is r·Â, the slope of L^CPI. Multiply by −1/B for the
+    gradient of the mean loss.
+
+    Source: Schulman et al. 2017 (arXiv:1707.06347), eq. 8, and Schulman 2020, "Approximating KL Divergence",
+    differentiated.
+
+    :param ratio: [B]
+    :param advantages: [B]
+    :param kl_coef: β ≥ 0
+    :return: [B]
+    """
+    return ratio * advantages - kl_coef * (ratio - 1)
 
 
 def clipped_surrogate_loss(ratio: Array, advantages: Array, clip_range: float) -> Array:
@@ -97,43 +129,6 @@ def clipped_surrogate_slope(ratio: Array, advantages: Array, clip_range: float) 
     held_above = (advantages > 0) & (ratio > 1 + clip_range)
     held_below = (advantages < 0) & (ratio < 1 - clip_range)
     return advantages * ~(held_above | held_below)
-
-
-def value_loss(values: Array, old_values: Array, returns: Array, clip_range_vf: float | None) -> Array:
-    """mean[(R − V)²], or with clipping mean[(R − V_old − clip(V − V_old, −ε_v, ε_v))²].
-
-    Source: Schulman et al. 2017 (arXiv:1707.06347), the squared error of eq. 9, without a factor ½. Matches SB3 2.9
-    bit for bit: its clipped prediction replaces the prediction, where OpenAI's baselines take the larger loss.
-
-    :param values: [B], V(s) now
-    :param old_values: [B], V(s) at collection
-    :param returns: [B], R
-    :param clip_range_vf: ε_v > 0 in units of the return, or None for no clipping
-    :return: scalar
-    """
-    if clip_range_vf is not None:
-        values = old_values + clip(values - old_values, -clip_range_vf, clip_range_vf)
-    return mean_squared_error(returns, values)
-
-
-def value_loss_slope(values: Array, old_values: Array, returns: Array, clip_range_vf: float | None) -> Array:
-    """∂/∂V of each sample's squared error: −2(R − V); with clipping 0 once |V − V_old| > ε_v.
-
-    Multiply by 1/B for the gradient of the mean. On the boundary itself the slope is the unclipped one, as automatic
-    differentiation of ``value_loss`` has it.
-
-    Source: ``value_loss``, differentiated.
-
-    :param values: [B], V(s) now
-    :param old_values: [B], V(s) at collection
-    :param returns: [B], R
-    :param clip_range_vf: ε_v > 0, or None for no clipping
-    :return: [B]
-    """
-    if clip_range_vf is None:
-        return 2 * (values - returns)
-    change = values - old_values
-    return 2 * (values - returns) * (abs(change) <= clip_range_vf)
 
 
 def entropy_loss(entropy: th.Tensor | None, log_prob: th.Tensor) -> th.Tensor:

@@ -60,11 +60,12 @@ class LossTerms(NamedTuple):
     """What one minibatch says before its optimizer step; no term carries a graph.
 
     :param loss: scalar, policy_loss + ent_coef · entropy_loss + vf_coef · value_loss
-    :param policy_loss: scalar, −L^CLIP
-    :param value_loss: scalar, mean squared error of the critic
+    :param policy_loss: scalar, the objective of the policy, negated
+    :param value_loss: scalar, what is minimised of the critic's error
     :param entropy_loss: scalar, −mean entropy in nats
     :param approx_kl: scalar, the k3 estimate of KL(π_old ‖ π) in nats
     :param clip_fraction: scalar, share of samples with |ratio − 1| > clip_range
+    :param approx_kl_k1: scalar, the k1 estimate of KL(π_old ‖ π) in nats
     """
 
     loss: Array
@@ -73,6 +74,18 @@ class LossTerms(NamedTuple):
     entropy_loss: Array
     approx_kl: Array
     clip_fraction: Array
+    approx_kl_k1: Array
+
+
+class AdvantageStatistics(NamedTuple):
+    """Of all advantages of a rollout.
+
+    :param mean: μ
+    :param std: σ, unbiased
+    """
+
+    mean: float
+    std: float
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,11 @@ class UpdateSettings:
     :param max_grad_norm: bound on the joint L2 norm of all gradients
     :param normalize_advantage: whiten the advantages of each minibatch
     :param target_kl: stop the update once approx_kl exceeds 1.5 × this, in nats; None never stops
+    :param objective: of the policy, a key of ``update.objective.POLICY_OBJECTIVES``
+    :param kl_coef: β, weight of the divergence from π_old in the objectives that penalise it
+    :param value_clip: a key of ``update.objective.VALUE_CLIPS``
+    :param value_loss: a key of ``update.objective.VALUE_LOSSES``
+    :param advantage_statistics: whiten every minibatch with those of the rollout; None does not
     """
 
     n_epochs: int
@@ -99,20 +117,29 @@ class UpdateSettings:
     max_grad_norm: float
     normalize_advantage: bool
     target_kl: float | None
+    objective: str = "clip"
+    kl_coef: float = 0.0
+    value_clip: str = "sb3"
+    value_loss: str = "mse"
+    advantage_statistics: AdvantageStatistics | None = None
 
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What one update did, in the quantities that SB3 logs under ``train/``.
+    """What one update did, in the quantities that SB3 logs under ``train/`` and a few more.
 
     :param policy_gradient_loss: mean over all minibatches
     :param value_loss: mean over all minibatches
     :param entropy_loss: mean over all minibatches
     :param clip_fraction: mean over all minibatches
     :param approx_kl: mean over the minibatches of the last epoch only, as SB3 logs it
+    :param approx_kl_k1: likewise
+    :param grad_norm: joint L2 norm of the gradient before clipping, mean over all steps; NaN if none was taken
     :param loss: total loss of the last minibatch
     :param n_epochs: epochs begun, an epoch cut short by ``target_kl`` included
     :param stopping_kl: the approx_kl that ended the update early; None if it ran to its end
+    :param minibatches: the terms of all M minibatches in their order, each [M] float32
+    :param epoch_starts: number of the first minibatch of each epoch
     """
 
     policy_gradient_loss: float
@@ -120,6 +147,10 @@ class UpdateReport:
     entropy_loss: float
     clip_fraction: float
     approx_kl: float
+    approx_kl_k1: float
+    grad_norm: float
     loss: float
     n_epochs: int
     stopping_kl: float | None
+    minibatches: LossTerms
+    epoch_starts: tuple[int, ...]

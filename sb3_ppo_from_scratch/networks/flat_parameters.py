@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch as th
 
+from sb3_ppo_from_scratch.core.arrays import Array
+
 
 class FlatParameters:
     """One vector that the parameters are views of, and one that their gradients are views of.
@@ -52,21 +54,24 @@ class FlatParameters:
                 parameter.data = value
             parameter.grad = gradient.detach()  # a view of its own, which a move of the policy may point elsewhere
 
-    def clip_gradients(self, max_grad_norm: float) -> None:
+    def clip_gradients(self, max_grad_norm: float) -> Array:
         """Scale the gradients so that their joint L2 norm is at most ``max_grad_norm``.
 
         Source: Pascanu et al. 2013 (arXiv:1211.5063), algorithm 1. Matches ``torch.nn.utils.clip_grad_norm_``.
 
         :param max_grad_norm: > 0
+        :return: the norm that they had, a scalar on their device
         """
         if self.gradients.device.type != "cpu":
             norm = th.linalg.vector_norm(self.gradients)
             self.gradients.mul_((max_grad_norm / (norm + 1e-6)).clamp(max=1.0))  # the host need not wait for it
-            return
+            return norm
         gradients = self.gradients.numpy()
-        factor = max_grad_norm / (math.sqrt(np.dot(gradients, gradients)) + 1e-6)
+        grad_norm = math.sqrt(np.dot(gradients, gradients))
+        factor = max_grad_norm / (grad_norm + 1e-6)
         if factor < 1.0:
             gradients *= np.float32(factor)
+        return grad_norm
 
 
 # What torch's Adam can be asked for beside the algorithm of the paper; then it steps by itself.

@@ -43,7 +43,7 @@ class RolloutBuffer(BaseBuffer):
     :param gamma: γ in [0, 1]
     :param n_envs: E
     :ivar actions: [T, E, action_dim], as sampled by the policy
-    :ivar rewards: [T, E] float32, as the environment gave them
+    :ivar rewards: [T, E] float32, as the environment gave them, less what a reference policy charges
     :ivar bootstraps: [T, E] float32, γ·V(terminal observation) where a time limit cut the episode, else 0
     :ivar episode_starts: [T, E] float32, 1 where the observation is the first of its episode
     :ivar values: [T, E] float32

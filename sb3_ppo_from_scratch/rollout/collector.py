@@ -21,6 +21,7 @@ from sb3_ppo_from_scratch.networks.observations import as_tensors
 from sb3_ppo_from_scratch.rollout.actions import environment_actions
 from sb3_ppo_from_scratch.rollout.actors import Actor
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
+from sb3_ppo_from_scratch.rollout.reference_penalty import ReferencePenalty
 
 
 def collect_rollout(
@@ -30,6 +31,9 @@ def collect_rollout(
     callback: BaseCallback,
     rollout_buffer: Any,
     n_rollout_steps: int,
+    *,
+    bootstraps_at_time_limits: bool = True,
+    reference: ReferencePenalty | None = None,
 ) -> bool:
     """Step the environments ``n_rollout_steps`` times and fill the buffer.
 
@@ -43,6 +47,9 @@ def collect_rollout(
     :param callback: asked after each step; may stop the rollout
     :param rollout_buffer: ours, or any class with the interface of SB3's
     :param n_rollout_steps: T, steps per environment
+    :param bootstraps_at_time_limits: credit the value of the state that a time limit kept from being visited, as SB3;
+        otherwise an episode that was cut short ends like any other
+    :param reference: charges the rewards for the divergence from a frozen policy; None for no such policy
     :return: False if the callback stopped the rollout before its end
     """
     actor.begin()
@@ -75,10 +82,14 @@ def collect_rollout(
 
         if isinstance(model.action_space, spaces.Discrete):
             actions = actions.reshape(-1, 1)
-        bootstrap = time_limit_bootstrap(actor, model.policy, infos, dones, rollout_buffer.gamma)
+        bootstrap = None
+        if bootstraps_at_time_limits:
+            bootstrap = time_limit_bootstrap(actor, model.policy, infos, dones, rollout_buffer.gamma)
         store_step(rollout_buffer, observations, actions, rewards, episode_starts, values, log_probs, bootstrap)
 
     values = actor.values(new_obs)
+    if reference is not None:
+        model.logger.record("rollout/reference_kl", reference.charge(rollout_buffer))
     rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
     callback.update_locals({**locals(), "self": model})
     callback.on_rollout_end()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from sb3_ppo_from_scratch.core.arrays import Array
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
 
 
@@ -46,10 +47,11 @@ class UpdateEngine(Protocol):
         """
         ...
 
-    def step(self, settings: UpdateSettings) -> None:
+    def step(self, settings: UpdateSettings) -> Array:
         """Descend along the gradient of the minibatch evaluated last.
 
         :param settings: of this update
+        :return: the joint L2 norm of the gradient before it was clipped, a scalar
         """
         ...
 

@@ -29,22 +29,23 @@ def run_epochs(engine: UpdateEngine, rollout_buffer: Any, settings: UpdateSettin
     :return: what happened, averaged as SB3 averages it
     """
     history: list[LossTerms] = []
-    epoch, epoch_start, stopping_kl = 0, 0, None
+    grad_norms: list[Array] = []
+    epoch_starts: list[int] = []
+    stopping_kl = None
     engine.begin(rollout_buffer, settings.batch_size)
     try:
-        while epoch < settings.n_epochs and stopping_kl is None:
-            epoch_start = len(history)
+        while len(epoch_starts) < settings.n_epochs and stopping_kl is None:
+            epoch_starts.append(len(history))
             for minibatch in engine.minibatches():
                 terms = engine.evaluate(minibatch, settings)
                 history.append(terms)
                 if settings.target_kl is not None and _exceeds(terms.approx_kl, settings.target_kl):
                     stopping_kl = float(terms.approx_kl)
                     break
-                engine.step(settings)
-            epoch += 1
+                grad_norms.append(engine.step(settings))
     finally:
         engine.finish()
-    return _report(history, epoch_start, epoch, stopping_kl)
+    return _report(history, grad_norms, epoch_starts, stopping_kl)
 
 
 def _exceeds(approx_kl: Array, target_kl: float) -> bool:
@@ -52,18 +53,25 @@ def _exceeds(approx_kl: Array, target_kl: float) -> bool:
     return bool(_on_host([approx_kl])[0] > 1.5 * target_kl)
 
 
-def _report(history: list[LossTerms], epoch_start: int, n_epochs: int, stopping_kl: float | None) -> UpdateReport:
+def _report(
+    history: list[LossTerms], grad_norms: list[Array], epoch_starts: list[int], stopping_kl: float | None
+) -> UpdateReport:
     columns = LossTerms(*(_on_host(column) for column in zip(*history, strict=True)))
+    last_epoch = slice(epoch_starts[-1], None)
     return UpdateReport(
         policy_gradient_loss=_mean(columns.policy_loss),
         value_loss=_mean(columns.value_loss),
         entropy_loss=_mean(columns.entropy_loss),
         clip_fraction=_mean(columns.clip_fraction),
         # SB3 averages this one in float32, the others in float64.
-        approx_kl=float(np.mean(columns.approx_kl[epoch_start:])),
+        approx_kl=float(np.mean(columns.approx_kl[last_epoch])),
+        approx_kl_k1=_mean(columns.approx_kl_k1[last_epoch]),
+        grad_norm=_mean(_on_host(grad_norms)) if grad_norms else float("nan"),
         loss=float(columns.loss[-1]),
-        n_epochs=n_epochs,
+        n_epochs=len(epoch_starts),
         stopping_kl=stopping_kl,
+        minibatches=columns,
+        epoch_starts=tuple(epoch_starts),
     )
 
 

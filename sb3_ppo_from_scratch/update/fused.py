@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sb3_ppo_from_scratch.core.arrays import Array
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, PackedRollout, UpdateSettings
 from sb3_ppo_from_scratch.networks.counterpart import Counterpart
 from sb3_ppo_from_scratch.update.objective import HeadGradients, objective
@@ -62,12 +63,13 @@ class FusedEngine:
         terms, self._gradients = objective(network.family, outputs, network.log_std, values, minibatch, settings)
         return terms
 
-    def step(self, settings: UpdateSettings) -> None:
+    def step(self, settings: UpdateSettings) -> Array:
         """See ``UpdateEngine``."""
         assert self._gradients is not None
         self._network.backward(self._gradients.outputs, self._gradients.values, self._gradients.log_std)
-        self._network.parameters.clip_gradients(settings.max_grad_norm)
+        grad_norm = self._network.parameters.clip_gradients(settings.max_grad_norm)
         self._network.optimizer.step()
+        return grad_norm
 
     def finish(self) -> None:
         """See ``UpdateEngine``."""

@@ -16,6 +16,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from sb3_ppo_from_scratch.core import diagnostics, losses
 from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
 from sb3_ppo_from_scratch.networks.graphs import release_graphs
+from sb3_ppo_from_scratch.update.objective import POLICY_OBJECTIVES, VALUE_CLIPS, VALUE_LOSSES, scaled_advantages
 
 
 class ReferenceEngine:
@@ -58,19 +59,19 @@ class ReferenceEngine:
         if isinstance(self._policy.action_space, spaces.Discrete):
             actions = actions.long().flatten()
         values, log_prob, entropy = self._policy.evaluate_actions(minibatch.observations, actions)
-        advantages = minibatch.advantages
-        if settings.normalize_advantage:
-            advantages = losses.normalized_advantages(advantages)
+        advantages = scaled_advantages(minibatch.advantages, settings)
         log_ratio = log_prob - minibatch.old_log_prob
         ratio = th.exp(log_ratio)
 
-        policy_loss = losses.clipped_surrogate_loss(ratio, advantages, settings.clip_range)
-        value_loss = losses.value_loss(
-            values.flatten(), minibatch.old_values, minibatch.returns, settings.clip_range_vf
+        policy_loss = POLICY_OBJECTIVES[settings.objective].loss(log_ratio, ratio, advantages, settings)
+        criterion = VALUE_LOSSES[settings.value_loss]
+        value_loss = VALUE_CLIPS[settings.value_clip].loss(
+            values.flatten(), minibatch.old_values, minibatch.returns, settings.clip_range_vf, criterion
         )
         entropy_loss = losses.entropy_loss(entropy, log_prob)
         with th.no_grad():
-            approx_kl = diagnostics.approx_kl(log_ratio)
+            approx_kl = diagnostics.approx_kl(log_ratio, ratio)
+            approx_kl_k1 = diagnostics.approx_kl_k1(log_ratio)
             clip_fraction = diagnostics.clip_fraction(ratio, settings.clip_range)
         self._loss = losses.total_loss(policy_loss, value_loss, entropy_loss, settings.vf_coef, settings.ent_coef)
         return LossTerms(
@@ -80,18 +81,21 @@ class ReferenceEngine:
             entropy_loss=entropy_loss.detach(),
             approx_kl=approx_kl,
             clip_fraction=clip_fraction,
+            approx_kl_k1=approx_kl_k1,
         )
 
-    def step(self, settings: UpdateSettings) -> None:
+    def step(self, settings: UpdateSettings) -> th.Tensor:
         """Back-propagate, clip the joint gradient norm, step the policy's own optimizer.
 
         :param settings: of this update
+        :return: the norm before clipping, a scalar
         """
         assert self._loss is not None
         self._policy.optimizer.zero_grad()
         self._loss.backward()  # type: ignore[no-untyped-call]
-        th.nn.utils.clip_grad_norm_(self._policy.parameters(), settings.max_grad_norm)
+        grad_norm = th.nn.utils.clip_grad_norm_(self._policy.parameters(), settings.max_grad_norm)
         self._policy.optimizer.step()
+        return grad_norm
 
     def finish(self) -> None:
         """See ``UpdateEngine``."""

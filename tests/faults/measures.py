@@ -82,3 +82,18 @@ def smallest_minibatch(model: Any) -> int:
 
 def optimizer_rate(model: Any) -> float:
     return float(model.policy.optimizer.param_groups[0]["lr"])
+
+
+def penalty_weight(model: Any) -> float:
+    """The weight β of the divergence in the last update, as it was logged; 0 where there was no penalty."""
+    return float(model.logger.name_to_value.get("train/kl_coef", 0.0))
+
+
+def value_loss_ratio(model: Any) -> float:
+    """The logged loss of a single minibatch over the mean squared error of the values it was stored with."""
+    buffer = model.rollout_buffer
+    return logged(model, "value_loss") / float(np.mean((buffer.returns - buffer.values) ** 2))
+
+
+def bootstraps_of_last_rollout(model: Any) -> int:
+    return int(np.count_nonzero(model.rollout_buffer.bootstraps))

@@ -22,14 +22,17 @@ from tests.environments import HiddenStateEnv
 from tests.faults.measures import (
     Measure,
     advantages_are_whitened,
+    bootstraps_of_last_rollout,
     coefficient,
     epochs_of_last_rollout,
     length_of_step,
     measured_gae_lambda,
     measured_gamma,
     optimizer_rate,
+    penalty_weight,
     smallest_minibatch,
     updates_of_last_rollout,
+    value_loss_ratio,
 )
 from tests.faults.models import ENGINES, Assign, logged, tiny_model
 
@@ -63,6 +66,11 @@ CASES: dict[str, Case] = {
     "max_grad_norm": Case(0.2, 0.1, length_of_step, 0.2, 0.1, (("learning_rate", 1.0), ("policy_kwargs", SGD))),
     "target_kl": Case(None, 1e-6, epochs_of_last_rollout, 5, 2, (("n_epochs", 5), ("learning_rate", 1e-2))),
     "normalize_advantage": Case(True, False, advantages_are_whitened, True, False),
+    "objective": Case("clip", "kl_penalty", penalty_weight, 0.0, 2.0, (("kl_coef", 2.0),)),
+    "kl_coef": Case(1.0, 4.0, penalty_weight, 1.0, 4.0, (("objective", "kl_penalty"),)),
+    "value_loss": Case("mse", "half_mse", value_loss_ratio, 1.0, 0.5),
+    "advantage_normalization": Case("minibatch", "none", advantages_are_whitened, True, False),
+    "truncation": Case("bootstrap", "terminal", bootstraps_of_last_rollout, 4, 0),
     "engine": Case("auto", "reference", smallest_minibatch, 5, 1, (("batch_size", 5), ("n_steps", 16))),
 }
 SCHEDULED = ("learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef")
@@ -72,7 +80,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:batch_size=.* does not divide")
 
 def _model(name: str, **settings: Any) -> Any:
     case = CASES[name]
-    return tiny_model(HiddenStateEnv(), **{**dict(case.others), name: case.old, **settings})
+    env = HiddenStateEnv(time_limit=4) if name == "truncation" else HiddenStateEnv()
+    return tiny_model(env, **{**dict(case.others), name: case.old, **settings})
 
 
 def _by_attribute(model: Any, name: str, value: Any) -> Any:

@@ -26,6 +26,7 @@ def _table(names: tuple[str, ...], values: tuple[Any, ...], error: type[Exceptio
 COUNTS = ("n_steps", "batch_size", "n_epochs")
 SHARES = ("gamma", "gae_lambda")
 SCHEDULED = ("learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef")
+CHOSEN = ("objective", "value_clip", "value_loss", "advantage_normalization", "truncation")
 BAD = [
     *_table(COUNTS, (0, -1), ValueError),
     *_table(COUNTS, (1.5, 8.0, np.float64(8), NAN, INF, "8", "eight", True, False, None, [8], 8j), TypeError),
@@ -44,6 +45,14 @@ BAD = [
     *_table(("engine",), ("fast", "Auto", "", None, 1, ["auto"]), (ValueError, TypeError)),
     *_table(("normalize_advantage",), ("False", "no"), (ValueError, TypeError)),
     ("batch_size", 1, ValueError),
+    *_table(CHOSEN, ("fast", "", None, 1), ValueError),
+    *_table(("kl_coef", "reference_kl_coef", "kl_target", "desired_kl"), (-0.5, NAN, INF), ValueError),
+    *_table(("kl_coef", "reference_kl_coef", "kl_target", "desired_kl"), ("0.5", True, [0.5]), TypeError),
+    *_table(("kl_target", "desired_kl"), (0, 0.0), ValueError),
+    *_table(("log_after_train", "log_epochs"), ("no", 1, None), TypeError),
+    ("reference_policy", 3, TypeError),
+    ("reference_policy", "no such file.zip", ValueError),
+    ("reference_kl_coef", 0.5, ValueError),  # of what policy?
 ]
 IDS = [f"{name}={value!r}" for name, value, _ in BAD]
 GOOD = [
@@ -57,6 +66,16 @@ GOOD = [
     *_table(("target_kl",), (None, 1, 0.01, np.float32(0.01)), None),
     *_table(("sde_sample_freq",), (-1, 0, 4, np.int64(4)), None),
     *_table(("normalize_advantage",), (True, False, np.bool_(True)), None),
+    *_table(("objective",), ("clip", "kl_penalty", "unclipped"), None),
+    *_table(("value_clip",), ("sb3", "openai"), None),
+    *_table(("value_loss",), ("mse", "half_mse", "huber"), None),
+    *_table(("advantage_normalization",), ("minibatch", "rollout", "none"), None),
+    *_table(("truncation",), ("bootstrap", "terminal"), None),
+    *_table(("kl_coef",), (0, 1, 0.5, np.float32(0.5)), None),
+    *_table(("kl_target",), (1, 0.01, np.float32(0.01)), None),
+    *_table(("log_after_train", "log_epochs"), (True, np.bool_(False)), None),
+    ("desired_kl", None, None),
+    ("reference_policy", None, None),
 ]
 GOOD_IDS = [
     f"{name}={value!r}" if not callable(value) else f"{name}=schedule{i}" for i, (name, value, _) in enumerate(GOOD)
@@ -119,6 +138,11 @@ def test_learn_refuses_a_bad_value_that_was_assigned(name: str, value: Any, erro
         ("learning_rate", -1.0, ValueError),
         ("gamma", 1.5, ValueError),
         ("n_steps", 0, ValueError),
+        ("objective", "fast", ValueError),
+        ("kl_coef", -1.0, ValueError),
+        ("value_loss", "l2", ValueError),
+        ("desired_kl", 0.01, ValueError),  # of an update that is one step
+        ("reference_policy", "no such file.zip", ValueError),
     ],
 )
 @pytest.mark.parametrize("n_rollouts", [1, 2])

@@ -31,6 +31,8 @@ DEFAULTS: dict[str, Any] = {
 }
 N_ROLLOUTS = 3
 _CLOCK = ("time/fps", "time/time_elapsed")
+# Logged beside SB3's keys; see ``tests/unit/test_training_log.py``.
+BEYOND_SB3 = ("train/grad_norm", "train/approx_kl_k1")
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,15 @@ class Case:
 
 
 class LogRecorder(KVWriter):
-    """Keeps every dump of a logger, except what a clock says."""
+    """Keeps every dump of a logger, except what a clock says and what SB3 does not log."""
 
     def __init__(self) -> None:
         self.dumps: list[tuple[int, dict[str, Any]]] = []
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
-        self.dumps.append((step, {key: value for key, value in key_values.items() if key not in _CLOCK}))
+        self.dumps.append(
+            (step, {key: value for key, value in key_values.items() if key not in (*_CLOCK, *BEYOND_SB3)})
+        )
 
     def close(self) -> None:
         pass

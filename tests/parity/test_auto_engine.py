@@ -106,6 +106,31 @@ CASES = [
     pytest.param(Case(n_envs=4, settings={"clip_range_vf": 0.05}), id="value_clipping"),
     pytest.param(Case(n_envs=4, settings={"normalize_advantage": False}), id="raw_advantages"),
     pytest.param(Case(n_envs=4, settings={"max_grad_norm": 0.01}), id="tight_gradient_norm"),
+    *(
+        pytest.param(
+            Case({"action": action}, 4, settings={"objective": objective, "kl_coef": 3.0}), id=f"{objective}_{action}"
+        )
+        for objective in ("kl_penalty", "adaptive_kl", "unclipped")
+        for action in FAMILIES
+    ),
+    *(
+        pytest.param(
+            Case(n_envs=4, settings={"value_clip": value_clip, "value_loss": value_loss, "clip_range_vf": 0.05}),
+            id=f"{value_clip}_{value_loss}",
+        )
+        for value_clip in ("sb3", "openai")
+        for value_loss in ("mse", "half_mse", "huber")
+    ),
+    pytest.param(Case(n_envs=4, settings={"advantage_normalization": "rollout"}), id="advantages_of_the_rollout"),
+    pytest.param(
+        Case(
+            {"observation": "image", "action": "box"},
+            2,
+            "CnnPolicy",
+            {"objective": "kl_penalty", "value_loss": "huber", "value_clip": "openai", "clip_range_vf": 0.05},
+        ),
+        id="options_in_torch",
+    ),
     pytest.param(Case({"action": "box"}, 4, wrap=VecNormalize), id="vec_normalize"),
     *(
         pytest.param(
@@ -177,4 +202,7 @@ def test_an_update_reads_the_minibatches_and_leaves_them_alone(engine: str) -> N
 
 
 def numbers(report: UpdateReport) -> dict[str, Any]:
-    return {name: np.nan if value is None else value for name, value in vars(report).items()}
+    """What an update reports, the columns of all minibatches one by one."""
+    scalars = {name: np.nan if value is None else value for name, value in vars(report).items() if np.ndim(value) == 0}
+    columns = report.minibatches._asdict().items()
+    return {**scalars, **{f"{name} {i}": value for name, column in columns for i, value in enumerate(column)}}

@@ -14,7 +14,7 @@ from sb3_ppo_from_scratch.algorithm import PPO
 from sb3_ppo_from_scratch.core import diagnostics, losses
 from sb3_ppo_from_scratch.core.records import LossTerms, UpdateReport, UpdateSettings
 from sb3_ppo_from_scratch.rollout import buffer, collector
-from sb3_ppo_from_scratch.update import reference
+from sb3_ppo_from_scratch.update import objective, reference
 from tests.parity.comparison import Case, Run, differences, trained_ours, trained_stock
 
 Patch = pytest.MonkeyPatch
@@ -118,17 +118,11 @@ def step_major_rows(patch: Patch) -> None:
 
 
 def halved_value_loss(patch: Patch) -> None:
-    sound = losses.value_loss
-    patch.setattr(losses, "value_loss", lambda *arguments: 0.5 * sound(*arguments))
+    patch.setitem(objective.VALUE_LOSSES, "mse", objective.VALUE_LOSSES["half_mse"])
 
 
 def larger_of_both_value_losses(patch: Patch) -> None:
-    sound = losses.value_loss
-
-    def mutated(values: th.Tensor, old: th.Tensor, returns: th.Tensor, clip_range_vf: float | None) -> th.Tensor:
-        return th.max(sound(values, old, returns, clip_range_vf), sound(values, old, returns, None))
-
-    patch.setattr(losses, "value_loss", mutated)
+    patch.setitem(objective.VALUE_CLIPS, "sb3", objective.VALUE_CLIPS["openai"])
 
 
 def maximum_of_both_surrogates(patch: Patch) -> None:
@@ -163,7 +157,7 @@ def actions_stored_after_clipping(patch: Patch) -> None:
 
 
 def first_order_kl(patch: Patch) -> None:
-    patch.setattr(diagnostics, "approx_kl", diagnostics.approx_kl_k1)
+    patch.setattr(diagnostics, "approx_kl", lambda log_ratio, _: diagnostics.approx_kl_k1(log_ratio))
 
 
 def approx_kl_off_by_rounding(patch: Patch) -> None:

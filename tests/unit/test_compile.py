@@ -35,6 +35,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "cnn": {"policy": "CnnPolicy", "observation": "image", "policy_kwargs": SMALL_CNN},
     "multi_input": {"policy": "MultiInputPolicy", "observation": "dict", "policy_kwargs": {"net_arch": [8]}},
 }
+OPTIONS: list[dict[str, Any]] = [
+    {"objective": "kl_penalty", "kl_coef": 3.0},
+    {"objective": "unclipped", "advantage_normalization": "rollout"},
+    {"value_loss": "huber", "value_clip": "openai", "clip_range_vf": 0.1},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +130,20 @@ def test_the_translated_forward_pass_is_the_forward_pass(name: str, traced: list
     assert not traced  # acting is not translated
     for model in (compiled, eager):
         learn_from(model, minibatches)
+    assert traced
+    assert largest_difference(compiled, eager) < 1e-5
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_is_what_it_is_without_compiling(options: dict[str, Any], traced: list[Any]) -> None:
+    settings = {**MLP, **options, "learning_rate": 1e-2}
+    compiled, eager = model_of(**settings, compile=True), model_of(**settings)
+    minibatches = rolled_out(eager)
+    rolled_out(compiled)
+    for model in (compiled, eager):
+        model.rollout_buffer = eager.rollout_buffer
+        for _ in range(3):
+            learn_from(model, minibatches)
     assert traced
     assert largest_difference(compiled, eager) < 1e-5
 

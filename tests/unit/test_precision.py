@@ -82,7 +82,7 @@ def drawn_log_ratios(model: Any, updater: Any) -> Any:
 def test_precision_is_a_keyword_whose_default_is_fp32_and_knows_one_other_value() -> None:
     parameter = inspect.signature(PPO).parameters["precision"]
     assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, "fp32")
-    with pytest.raises(ValueError, match=r"precision='fp16' is unknown; choose 'fp32' or 'bf16'\."):
+    with pytest.raises(ValueError, match=r"precision='fp16' is unknown; choose one of 'fp32', 'bf16'\."):
         model_of(precision="fp16")
 
 
@@ -178,13 +178,23 @@ def test_a_saved_model_keeps_its_precision_and_stock_ppo_trains_on_from_it(name:
     assert not th.equal(parameters(stock.learn(32)), parameters(model))
 
 
-@every_policy
-def test_updates_stay_near_those_of_fp32(name: str) -> None:
-    model, fp32 = (bf16_model(name, precision=precision, learning_rate=1e-3) for precision in ("bf16", "fp32"))
+OPTIONS: list[dict[str, Any]] = [
+    {"objective": "kl_penalty", "value_loss": "huber", "value_clip": "openai", "clip_range_vf": 10.0},
+    {"objective": "unclipped", "advantage_normalization": "rollout", "value_loss": "half_mse"},
+]
+
+
+@pytest.mark.parametrize(
+    "name, options", [*((name, {}) for name in POLICIES), *(("mlp", options) for options in OPTIONS)], ids=str
+)
+def test_updates_stay_near_those_of_fp32(name: str, options: dict[str, Any]) -> None:
+    settings = {"learning_rate": 1e-3, **options}
+    model, fp32 = (bf16_model(name, precision=precision, **settings) for precision in ("bf16", "fp32"))
     fp32.policy.load_state_dict(model.policy.state_dict())
     before, minibatches = parameters(model), rolled_out(fp32)
     losses = []
     for side in (model, fp32):
+        side.rollout_buffer = fp32.rollout_buffer
         updater = side._engine.updater
         for _ in range(10):
             learn_from(side, minibatches)

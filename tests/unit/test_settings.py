@@ -72,7 +72,6 @@ OUT_OF_RANGE = [
     *each(AT_LEAST_ZERO, -1e-3, math.nan, math.inf, -math.inf),
     *each(POSITIVE, 0, 0.0, -0.1, math.nan),
     *each(("clip_range", "clip_range_vf", "target_kl"), math.inf),
-    ("batch_size", 1),
     ("sde_sample_freq", -2),
     ("engine", "fused"),
     ("engine", None),
@@ -127,12 +126,6 @@ def test_a_learning_rate_that_yaml_reads_as_text_is_refused_with_the_remedy() ->
         check(learning_rate="1e-3")
 
 
-def test_single_sample_minibatches_are_allowed_where_nothing_is_normalised() -> None:
-    with pytest.raises(ValueError, match="use batch_size >= 2 or normalize_advantage=False"):
-        check(batch_size=1)
-    assert refusal(check, batch_size=1, normalize_advantage=False) is None
-
-
 @pytest.mark.parametrize("schedule", [0.25, 0, lambda progress: progress / 4, LinearSchedule(0.25, 0.25, 1.0)])
 def test_a_schedule_or_number_gives_a_plain_float(schedule: Any) -> None:
     value = schedule_value("clip_range", schedule, 1.0)
@@ -155,7 +148,7 @@ def test_a_rollout_whose_advantages_can_be_normalised_is_accepted(
 
 def test_a_rollout_of_one_transition_is_refused_by_name_and_value() -> None:
     with pytest.raises(ValueError, match="n_steps=1 with 1 environment"):
-        check_rollout_size(1, 1, normalize_advantage=True)
+        check_rollout_size(1, 1, normalizes_advantages=True)
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 16])

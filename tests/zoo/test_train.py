@@ -67,20 +67,26 @@ def test_continue_from_a_zip(trained: Run, tmp_path: Path) -> None:
 
 def test_hyperparams_override_our_settings(tmp_path: Path) -> None:
     overridden = ["n_steps:16", "batch_size:64", "learning_rate:1e-4", "policy_kwargs:dict(net_arch=[8])"]
-    _, agent, settings = train(tmp_path, "-n", 128, "--hyperparams", *overridden)
+    beyond_sb3 = ["objective:'adaptive_kl'", "kl_coef:0.5", "kl_target:0.02"]
+    _, agent, settings = train(tmp_path, "-n", 128, "--hyperparams", *overridden, *beyond_sb3)
     assert settings["n_steps"] == agent.n_steps == 16
     assert settings["gae_lambda"] == agent.gae_lambda == 0.8
     assert agent.policy.optimizer.param_groups[0]["lr"] == 1e-4
     assert agent.policy.mlp_extractor.latent_dim_pi == 8
+    assert (settings["objective"], settings["kl_coef"]) == ("adaptive_kl", 0.5)
+    assert (agent.objective, agent.kl_coef, agent.kl_target) == ("adaptive_kl", 0.25, 0.02)
 
 
 def test_a_configuration_file_of_the_users_replaces_ours(tmp_path: Path) -> None:
-    mine = {"CartPole-v1": {"policy": "MlpPolicy", "n_timesteps": 64, "n_steps": 64, "n_epochs": 3}}
+    options = {"value_loss": "huber", "advantage_normalization": "rollout", "desired_kl": 0.01}
+    mine = {"CartPole-v1": {"policy": "MlpPolicy", "n_timesteps": 64, "n_steps": 64, "n_epochs": 3, **options}}
     (tmp_path / "mine.yml").write_text(yaml.safe_dump(mine))
     output, agent, settings = train(tmp_path, "--conf-file", "mine.yml")
     assert "Loading hyperparameters from: mine.yml" in output
     assert settings == mine["CartPole-v1"]
     assert (agent.n_envs, agent.num_timesteps, agent._n_updates) == (1, 64, 3)
+    assert {name: getattr(agent, name) for name in options} == options
+    assert agent.learning_rate_factor == 1.5
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Claims about the losses other than the clip: worked numbers, and how each term is averaged and signed."""
+"""Claims about all losses but the clip's and the critic's: worked numbers, how each term is averaged and signed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import torch as th
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sb3_ppo_from_scratch.core import losses
+from sb3_ppo_from_scratch.core import losses, value_losses
+from sb3_ppo_from_scratch.core.diagnostics import approx_kl
 from sb3_ppo_from_scratch.core.distributions import categorical_entropy, categorical_kl, categorical_log_prob
+from sb3_ppo_from_scratch.core.records import AdvantageStatistics
 from tests.strategies import tensors
 
 # The annotated batch: three samples of a bandit with actions A, B, C = 0, 1, 2 and the policies before and after.
@@ -50,18 +52,45 @@ def test_surrogate_and_policy_gradient_have_the_same_slope_where_the_data_were_c
 
 @pytest.mark.parametrize("kl_coef, expected", [(0.0, 0.450), (1.0, 0.380), (2.0, 0.310)])
 def test_penalised_surrogate_of_the_annotated_step(kl_coef: float, expected: float) -> None:
-    kl = categorical_kl(UNIFORM, CANDIDATE)
+    kl = categorical_kl(UNIFORM, CANDIDATE).mean()
     loss = losses.kl_penalised_surrogate_loss(RATIO, ADVANTAGES, kl, kl_coef)
     assert -loss.item() == pytest.approx(expected, abs=5e-4)
-    # The divergence of one state, or its mean over the batch: the same penalty.
-    assert losses.kl_penalised_surrogate_loss(RATIO, ADVANTAGES, kl.mean(), kl_coef).item() == pytest.approx(
-        loss.item()
-    )
+
+
+def test_slope_of_the_penalised_surrogate_in_worked_numbers() -> None:
+    ratio, advantages = th.tensor([1.0, 1.5, 0.5]), th.tensor([2.0, 2.0, -1.0])
+    # r·Â − β·(r − 1) with β = 2.
+    assert losses.kl_penalised_surrogate_slope(ratio, advantages, 2.0).tolist() == [2.0, 2.0, 0.5]
+
+
+@given(tensors(5, low=-2, high=2), tensors(5), st.sampled_from([0.0, 0.3, 3.0]))
+def test_slope_of_the_penalised_surrogate_is_what_automatic_differentiation_gives(
+    log_ratio: th.Tensor, advantages: th.Tensor, kl_coef: float
+) -> None:
+    log_ratio.requires_grad_()
+    ratio = log_ratio.exp()
+    loss = losses.kl_penalised_surrogate_loss(ratio, advantages, approx_kl(log_ratio, ratio), kl_coef)
+    slope = losses.kl_penalised_surrogate_slope(ratio.detach(), advantages, kl_coef)
+    th.testing.assert_close(-slope / 5, th.autograd.grad(loss, log_ratio)[0], rtol=1e-10, atol=1e-12)
+
+
+@given(tensors(5, low=-2, high=2), tensors(5))
+def test_without_a_penalty_the_slope_is_that_of_the_bare_surrogate(log_ratio: th.Tensor, advantages: th.Tensor) -> None:
+    log_ratio.requires_grad_()
+    loss = losses.surrogate_loss(log_ratio.exp(), advantages)
+    slope = losses.kl_penalised_surrogate_slope(log_ratio.detach().exp(), advantages, 0.0)
+    th.testing.assert_close(-slope / 5, th.autograd.grad(loss, log_ratio)[0], rtol=1e-12, atol=1e-15)
+
+
+def test_whitening_by_the_rollout_takes_its_statistics_and_no_others() -> None:
+    advantages = th.tensor([1.0, 2.0, 6.0], dtype=th.float64)
+    whitened = losses.standardized_advantages(advantages, AdvantageStatistics(mean=2.0, std=4.0))
+    assert whitened.tolist() == pytest.approx([-0.25, 0.0, 1.0])
 
 
 def test_full_objective_of_the_annotated_sample() -> None:
     policy_loss = losses.clipped_surrogate_loss(RATIO[:1], ADVANTAGES[:1], clip_range=0.2)
-    value_loss = losses.value_loss(number(0.5), number(0.0), number(0.81), None)
+    value_loss = value_losses.value_loss(number(0.5), number(0.0), number(0.81), None)
     entropy_loss = losses.entropy_loss(categorical_entropy(CANDIDATE[:1]), th.zeros(1))
     assert -policy_loss.item() == pytest.approx(1.2)
     assert value_loss.item() == pytest.approx(0.0961)
@@ -75,45 +104,6 @@ def test_total_loss_weighs_each_term_by_its_own_coefficient(terms: th.Tensor, vf
     policy, value, entropy, _ = terms.requires_grad_()
     gradient = th.autograd.grad(losses.total_loss(policy, value, entropy, vf_coef, ent_coef), terms)[0]
     assert gradient.tolist() == [1.0, vf_coef, ent_coef, 0.0]
-
-
-@given(tensors(6), tensors(6))
-def test_value_loss_is_the_mean_squared_error_without_a_half(values: th.Tensor, returns: th.Tensor) -> None:
-    loss = losses.value_loss(values, th.zeros(6), returns, None)
-    assert loss.item() == pytest.approx(np.mean((values.numpy() - returns.numpy()) ** 2))
-
-
-@pytest.mark.parametrize(
-    "value, expected, slope",
-    [
-        pytest.param(0.1, (100 - 0.1) ** 2, 2 * (0.1 - 100), id="within reach of the old value"),
-        pytest.param(5.0, (100 - 0.2) ** 2, 0.0, id="beyond reach: no slope is left"),
-        pytest.param(-5.0, (100 + 0.2) ** 2, 0.0, id="beyond reach on the wrong side: no slope either"),
-    ],
-)
-def test_value_clipping_replaces_the_prediction(value: float, expected: float, slope: float) -> None:
-    """A critic at 0 that has to reach 100 may move by 0.2 an update, as in SB3; OpenAI's larger loss differs."""
-    values = number(value).requires_grad_()
-    loss = losses.value_loss(values, number(0.0), number(100.0), clip_range_vf=0.2)
-    assert loss.item() == pytest.approx(expected)
-    assert th.autograd.grad(loss, values)[0].item() == pytest.approx(slope)
-
-
-@given(tensors(6), tensors(6), tensors(6), st.none() | st.sampled_from([0.25, 1.0]))
-def test_value_slope_is_what_automatic_differentiation_gives(
-    values: th.Tensor, old_values: th.Tensor, returns: th.Tensor, clip_range_vf: float | None
-) -> None:
-    # A quarter's grid puts samples on the boundary itself, and keeps the sums exact.
-    values, old_values = ((tensor * 4).round() / 4 for tensor in (values, old_values))
-    values.requires_grad_()
-    loss = losses.value_loss(values, old_values, returns, clip_range_vf)
-    slope = losses.value_loss_slope(values.detach(), old_values, returns, clip_range_vf)
-    th.testing.assert_close(slope / len(values), th.autograd.grad(loss, values)[0], rtol=1e-12, atol=1e-15)
-
-
-def test_value_clipping_can_make_the_loss_smaller_than_it_is() -> None:
-    """The mark of SB3's habit: with the larger of both losses this would be 25."""
-    assert losses.value_loss(number(5.0), number(0.0), number(0.0), clip_range_vf=0.2).item() == pytest.approx(0.04)
 
 
 def test_entropy_loss_falls_as_entropy_rises() -> None:

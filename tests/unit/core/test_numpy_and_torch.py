@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch as th
 
-from sb3_ppo_from_scratch.core import diagnostics, losses
+from sb3_ppo_from_scratch.core import diagnostics, losses, value_losses
+from sb3_ppo_from_scratch.core.records import AdvantageStatistics
 
 
 @pytest.mark.parametrize("n_samples", [1, 64])
@@ -19,10 +20,24 @@ from sb3_ppo_from_scratch.core import diagnostics, losses
         (losses.normalized_advantages, 1, ()),
         (losses.clipped_surrogate_loss, 2, (0.2,)),
         (losses.clipped_surrogate_slope, 2, (0.2,)),
-        (losses.value_loss, 3, (None,)),
-        (losses.value_loss, 3, (0.5,)),
-        (losses.value_loss_slope, 3, (None,)),
-        (losses.value_loss_slope, 3, (0.5,)),
+        (losses.standardized_advantages, 1, (AdvantageStatistics(0.5, 2.0),)),
+        (losses.surrogate_loss, 2, ()),
+        (losses.kl_penalised_surrogate_slope, 2, (3.0,)),
+        *(
+            (function, 3, (clip_range_vf, criterion))
+            for function in (
+                value_losses.value_loss,
+                value_losses.value_loss_slope,
+                value_losses.larger_value_loss,
+                value_losses.larger_value_loss_slope,
+            )
+            for clip_range_vf in (None, 0.5)
+            for criterion in (
+                value_losses.MEAN_SQUARED_ERROR,
+                value_losses.HALF_MEAN_SQUARED_ERROR,
+                value_losses.MEAN_HUBER,
+            )
+        ),
         (diagnostics.approx_kl, 1, ()),
         (diagnostics.approx_kl_k1, 1, ()),
         (diagnostics.clip_fraction, 1, (0.2,)),

@@ -17,7 +17,7 @@ import torch as th
 from gymnasium import spaces
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sb3_ppo_from_scratch.core.records import FrameStacks, LossTerms, Minibatch, UpdateSettings
+from sb3_ppo_from_scratch.core.records import AdvantageStatistics, FrameStacks, LossTerms, Minibatch, UpdateSettings
 from sb3_ppo_from_scratch.networks import torch_policy
 from sb3_ppo_from_scratch.networks.recognition import recognise
 from sb3_ppo_from_scratch.networks.torch_policy import TorchPolicy
@@ -109,7 +109,24 @@ def test_how_often_the_host_reads_depends_on_neither_epochs_nor_minibatches(
     once = crossings(setup, monkeypatch)
     assert crossings(setup, monkeypatch, n_epochs=3, batch_size=6).reads == once.reads
     n_parameters = len(list(setup.build().parameters()))
-    assert once.reads <= len(LossTerms._fields) + n_parameters  # the log, and every parameter's count of steps
+    # The log, the norms of the gradient, and every parameter's count of steps.
+    assert once.reads <= len(LossTerms._fields) + 1 + n_parameters
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"objective": "kl_penalty", "kl_coef": 3.0},
+        {"objective": "unclipped", "advantage_statistics": AdvantageStatistics(0.1, 2.0)},
+        {"value_loss": "huber", "value_clip": "openai", "clip_range_vf": 0.1},
+        {"value_loss": "half_mse", "clip_range_vf": 0.1},
+    ],
+    ids=str,
+)
+def test_no_option_makes_the_host_read_or_load_more(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = SETUPS["mlp_box"]
+    default, chosen = (crossings(setup, monkeypatch, n_epochs=3, batch_size=6, **changes) for changes in ({}, options))
+    assert (chosen.reads, chosen.loads) == (default.reads, default.loads)
 
 
 @every_setup

@@ -56,10 +56,12 @@ class ReplayEngine:
             entropy_loss=th.tensor(value + 0.3),
             approx_kl=th.tensor(self._approx_kls[number]),
             clip_fraction=th.tensor(value + 0.5),
+            approx_kl_k1=th.tensor(-self._approx_kls[number]),
         )
 
-    def step(self, settings: UpdateSettings) -> None:
+    def step(self, settings: UpdateSettings) -> th.Tensor:
         self.calls.append(f"step {self._evaluated - 1}")
+        return th.tensor(10.0 * self._evaluated)
 
     def finish(self) -> None:
         self.calls.append("finish")
@@ -104,6 +106,30 @@ def test_losses_and_clip_fraction_are_means_over_all_minibatches_and_loss_is_the
 def test_approx_kl_is_the_mean_of_the_last_epoch_only() -> None:
     report = run_epochs(ReplayEngine([9.0, 9.0, 9.0, 0.1, 0.2, 0.3]), three_minibatches, SETTINGS)
     assert report.approx_kl == pytest.approx(0.2)
+
+
+def test_k1_is_the_mean_of_the_last_epoch_only() -> None:
+    report = run_epochs(ReplayEngine([9.0, 9.0, 9.0, 0.1, 0.2, 0.3]), three_minibatches, SETTINGS)
+    assert report.approx_kl_k1 == pytest.approx(-0.2)
+
+
+def test_the_gradient_norm_is_the_mean_over_the_steps_that_were_taken() -> None:
+    assert run_epochs(ReplayEngine([0.0] * 6), three_minibatches, SETTINGS).grad_norm == 35.0
+    stopped = run_epochs(ReplayEngine([0.0, 0.0, 9.0]), three_minibatches, settings(target_kl=0.1))
+    assert stopped.grad_norm == 15.0
+
+
+def test_an_update_without_a_step_has_no_gradient_norm() -> None:
+    report = run_epochs(ReplayEngine([9.0]), three_minibatches, settings(target_kl=0.1))
+    assert np.isnan(report.grad_norm)
+    assert report.approx_kl == 9.0
+
+
+def test_every_minibatch_is_reported_and_which_of_them_began_an_epoch() -> None:
+    report = run_epochs(ReplayEngine([0.0, 0.1, 0.2, 0.3, 9.0]), three_minibatches, settings(target_kl=1.0))
+    assert report.minibatches.approx_kl.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3, 9.0])
+    assert report.minibatches.loss.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert report.epoch_starts == (0, 3)
 
 
 @pytest.mark.parametrize("kls", [[0.1] * 3 + [0.7] * 3, [0.3, 0.1, 0.2] * 2])

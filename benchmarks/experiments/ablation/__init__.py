@@ -1,0 +1,1 @@
+"""`python -m benchmarks ablation`: each implementation detail of PPO switched off."""

@@ -1,0 +1,194 @@
+"""Variance and signal-to-noise ratio of the policy gradient on cart-pole under four weightings of the same episodes.
+
+Owns the command line, the judgement and the picture; must not know how a gradient is computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.experiments.baseline.cart_pole import sampled_episodes
+from benchmarks.experiments.baseline.gradients import (
+    CONSTANT,
+    EPISODE_MEAN,
+    RAW,
+    STANDARDISED,
+    WEIGHTINGS,
+    constant_baseline,
+    episode_gradients,
+    estimator,
+    half_trained_policy,
+)
+from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.pictures import COLORS, MARKERS, label, panels
+from benchmarks.head_to_head.command import chosen_seeds
+
+_DOCUMENT = {RAW: 0.143, CONSTANT: 0.222, EPISODE_MEAN: 0.140, STANDARDISED: 0.148}
+_SAME = 1.1  # two ratios closer than this count as the same
+_SETTING = """\
+The document's cart-pole and policy (4–32–2, tanh), its REINFORCE (Adam 0.01, γ = 0.99, standardised rewards-to-go),
+but stopped when the last ten episodes last {length:g} steps on average (took {trained} episodes), for after its 150
+episodes some policies are perfect and others poor; {seeds} of them, {episodes:,} episodes each. `ratio` is the
+document's ‖mean gradient‖ / √variance, in which noise alone leaves 1/√n = {floor:.3f}; `true ratio` takes that off,
+and is what the verdicts are about (geometric mean of the quotients over policies)."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line.
+
+    :param parser: of this command
+    """
+    parser.add_argument("--episodes", type=int, default=1_000, help="whose gradients are compared, for each policy")
+    parser.add_argument("--length", type=float, default=250.0, help="steps an episode that make a half-trained policy")
+    parser.add_argument("--seeds", default="5", help="how many policies, from 0 on; or which, such as 0,3,7")
+    parser.add_argument("--out", type=Path, default=Path("logs/baseline"), help="folder of table, picture and report")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, judge, draw.
+
+    :param arguments: as declared by ``add_arguments``
+    :raises SystemExit: for arguments that cannot be used
+    """
+    if arguments.episodes < 2:
+        raise SystemExit(f"--episodes {arguments.episodes}: a variance needs at least 2.")
+    if not 1 <= arguments.length <= 500:
+        raise SystemExit(f"--length {arguments.length:g}: episodes have 1 to 500 steps.")
+    try:
+        seeds = chosen_seeds(arguments.seeds)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    check_folder(arguments.out)
+    table = measurements(seeds, arguments.episodes, arguments.length)
+    setting = _SETTING.format(
+        length=arguments.length,
+        trained=f"{table['trained_episodes'].min()}–{table['trained_episodes'].max()}",
+        seeds=len(seeds),
+        episodes=arguments.episodes,
+        floor=arguments.episodes**-0.5,
+    )
+    title = "A baseline for the policy gradient: variance against signal"
+    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table), picture(table)))
+
+
+def measurements(seeds: list[int], n_episodes: int, target_length: float) -> pd.DataFrame:
+    """Train a policy for each seed and weigh the same episodes in four ways.
+
+    :param seeds: of the policies
+    :param n_episodes: whose gradients are compared
+    :param target_length: steps an episode at which training stops
+    :return: one row for each seed and weighting
+    """
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        policy, trained = half_trained_policy(seed, target_length, rng)
+        constant = constant_baseline(policy, rng)
+        episodes = sampled_episodes(policy, n_episodes, rng)
+        common = {
+            "seed": seed,
+            "trained_episodes": trained,
+            "episodes": n_episodes,
+            "mean_length": float(np.mean([len(one.actions) for one in episodes])),
+            "baseline": constant,
+        }
+        for name, gradients in episode_gradients(policy, episodes, constant).items():
+            rows.append({**common, "weighting": name, **estimator(gradients)._asdict()})
+    return pd.DataFrame(rows)
+
+
+def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
+    """Hold what the document says against the numbers.
+
+    :param table: from ``measurements``
+    """
+    drop = {name: 1 / _quotients(table, "variance", name) for name in WEIGHTINGS}
+    gain = {name: _quotients(table, "true_ratio", name) for name in WEIGHTINGS}
+    drops, gains = ({name: _mean(x) for name, x in of.items()} for of in (drop, gain))
+    above = int((gain[CONSTANT] > 1).sum())
+    return (
+        Claim(
+            "a constant baseline cuts the variance fourfold.",
+            f"by a factor of {drops[CONSTANT]:.1f} (2–8 count as fourfold).",
+            bool(2 <= drops[CONSTANT] <= 8),
+        ),
+        Claim(
+            "it raises the signal-to-noise ratio by half again (0.143 → 0.222, × 1.55).",
+            f"× {gains[CONSTANT]:.2f}, above 1 for {above} of {len(gain[CONSTANT])} policies (above {_SAME} and most "
+            "policies count as raised).",
+            bool(gains[CONSTANT] > _SAME and above > len(gain[CONSTANT]) / 2),
+        ),
+        Claim(
+            "the episode's own mean cuts the variance as much as the constant, yet its ratio is no better than raw "
+            "(0.140 against 0.143).",
+            f"variance divided by {drops[EPISODE_MEAN]:.1f} (constant: {drops[CONSTANT]:.1f}), ratio × "
+            f"{gains[EPISODE_MEAN]:.2f} (up to {_SAME} counts as no better, half to twice the constant's as the same).",
+            bool(gains[EPISODE_MEAN] <= _SAME and 0.5 <= drops[EPISODE_MEAN] / drops[CONSTANT] <= 2),
+        ),
+        Claim(
+            "standardising divides the variance by 2,600 and leaves the ratio as it was (0.148 against 0.143).",
+            f"variance divided by {drops[STANDARDISED]:,.0f} (above 1,000 counts), ratio × {gains[STANDARDISED]:.2f} "
+            f"({1 / _SAME:.2f}–{_SAME} counts as unchanged).",
+            bool(drops[STANDARDISED] > 1_000 and 1 / _SAME <= gains[STANDARDISED] <= _SAME),
+        ),
+    )
+
+
+def _quotients(table: pd.DataFrame, column: str, name: str) -> pd.Series[float]:
+    """Of a weighting and the raw one, by seed; where noise covers all signal, as little as can be seen counts."""
+    by_weighting = table.pivot(index="seed", columns="weighting", values=column).clip(lower=1e-3)
+    return by_weighting[name] / by_weighting[RAW]
+
+
+def _mean(quotients: pd.Series[float]) -> float:
+    return float(np.exp(np.log(quotients).mean()))
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over policies beside the document's ratios.
+
+    :param table: from ``measurements``
+    :return: as text
+    """
+    rows = table.groupby("weighting", sort=False)
+    lines = [
+        {
+            "weighting": name,
+            "variance": f"{of['variance'].mean():,.0f}",
+            "‖mean gradient‖": f"{of['signal'].mean():,.2f}",
+            "ratio": f"{of['ratio'].mean():.3f}",
+            "true ratio": f"{of['true_ratio'].mean():.3f}",
+            "document's ratio": f"{_DOCUMENT[str(name)]:.3f}",
+        }
+        for name, of in rows
+    ]
+    return pd.DataFrame(lines)
+
+
+def picture(table: pd.DataFrame) -> Figure:
+    """Variance and ratio of every policy.
+
+    :param table: from ``measurements``
+    :return: not saved yet
+    """
+    figure, axes = panels(2, "The same episodes of half-trained cart-pole policies, weighted in four ways")
+    for panel, column in zip(axes, ("variance", "true_ratio"), strict=True):
+        for place, (name, color, marker) in enumerate(zip(WEIGHTINGS, COLORS, MARKERS, strict=False)):
+            values = table.loc[table["weighting"] == name, column]
+            spread = place + np.linspace(-0.15, 0.15, len(values)) if len(values) > 1 else [place]
+            panel.plot(spread, values, marker, color=color, markersize=5, alpha=0.8)
+            panel.plot([place - 0.3, place + 0.3], [values.mean()] * 2, color=color, linewidth=2)
+        panel.set_xticks(range(len(WEIGHTINGS)), [name.replace(" ", "\n") for name in WEIGHTINGS])
+    left, right = axes
+    right.plot(range(4), [_DOCUMENT[name] for name in WEIGHTINGS], "kx", label="document: ratio, noise included")
+    label(left, x="weight of ∇log π", y="variance of one episode's gradient (log scale)", title="variance")
+    left.set_yscale("log")
+    label(right, x="weight of ∇log π", y="true ratio: ‖mean gradient‖ / √variance", title="signal-to-noise ratio")
+    right.set_ylim(bottom=0)
+    right.legend(fontsize=8, frameon=False)
+    return figure

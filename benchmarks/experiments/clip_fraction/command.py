@@ -1,0 +1,174 @@
+"""Clip fraction and KL divergence of every epoch when a rollout is used 1, 4 or 16 times.
+
+Owns the runs, the command line, the judgement and the picture; must not know how a clip fraction is computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.experiments.clip_fraction.epochs import (
+    EPOCHS,
+    GRIDWORLD,
+    N_STEPS,
+    TASKS,
+    first_minibatch_clip_fraction,
+    measured_run,
+)
+from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.pictures import COLORS, LINES, MARKERS, label, panels
+from benchmarks.head_to_head.command import chosen_seeds
+
+_MANY, _KL_TARGET = 0.3, 0.03  # the document's signs of too much
+_SETTING = """\
+A 4 × 4 gridworld with the document's settings (rollouts of {n_steps}, minibatches of 64, ε = 0.2, Adam 3e-3,
+entropy bonus 0.01, no early stop) and CartPole-v1 with Adam 3e-4; {rollouts} rollouts each, {seeds} seeds. Means
+over rollouts and seeds."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line.
+
+    :param parser: of this command
+    """
+    parser.add_argument("--rollouts", type=int, default=10, help="of each run; the document trains for 10")
+    parser.add_argument("--seeds", default="5", help="how many, from 0 on; or which, such as 0,3,7")
+    parser.add_argument(
+        "--out", type=Path, default=Path("logs/clip-fraction"), help="folder of table, picture and report"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, judge, draw.
+
+    :param arguments: as declared by ``add_arguments``
+    :raises SystemExit: for arguments that cannot be used
+    """
+    if arguments.rollouts < 1:
+        raise SystemExit(f"--rollouts {arguments.rollouts}: give at least 1.")
+    try:
+        seeds = chosen_seeds(arguments.seeds)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    check_folder(arguments.out)
+    combinations = [(task, n_epochs, seed) for task in TASKS for n_epochs in EPOCHS for seed in seeds]
+    table = pd.concat([measured_run(*one, arguments.rollouts) for one in combinations], ignore_index=True)
+    first = first_minibatch_clip_fraction(seeds[0])
+    setting = _SETTING.format(n_steps=N_STEPS, rollouts=arguments.rollouts, seeds=len(seeds))
+    title = "Clip fraction: how often a rollout can be used"
+    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table, first), picture(table)))
+
+
+def claims(table: pd.DataFrame, first_minibatch: float) -> tuple[Claim, ...]:
+    """Hold what the document says against the numbers.
+
+    :param table: of epochs
+    :param first_minibatch: clip fraction of the first minibatch
+    """
+    means = _means(table)
+    grid = means.loc[GRIDWORLD, 16]
+    late = grid["clip_fraction"].loc[9:].mean()
+    grows = {key: bool((np.diff(rows["clip_fraction"]) > 0).all()) for key, rows in _several_epochs(means)}
+    return (
+        Claim(
+            "the clip fraction is zero in the first minibatch of the first epoch.",
+            f"it is {first_minibatch:g}.",
+            first_minibatch == 0,
+        ),
+        Claim(
+            "it grows with each epoch.",
+            "; ".join(
+                f"{task}, {n} epochs: {rows['clip_fraction'].iloc[0]:.3f} → {rows['clip_fraction'].iloc[-1]:.3f}, "
+                f"most in epoch {rows['clip_fraction'].idxmax()}, "
+                f"{'' if grows[task, n] else 'not '}growing in every step"
+                for (task, n), rows in _several_epochs(means)
+            )
+            + ".",
+            all(grows.values()),
+        ),
+        Claim(
+            "with 16 epochs it typically exceeds 0.3 by the later epochs (gridworld).",
+            f"{late:.2f} on average over epochs 9 to 16, at most {grid['clip_fraction'].max():.2f}; on CartPole-v1 "
+            f"at most {means.loc['CartPole-v1', 16]['clip_fraction'].max():.2f}.",
+            bool(late > _MANY),
+        ),
+        _early_stop(table),
+    )
+
+
+def _early_stop(table: pd.DataFrame) -> Claim:
+    said = f"the early stop at a KL divergence of {_KL_TARGET} would trigger first (gridworld, 16 epochs)."
+    grid = table[(table["task"] == GRIDWORLD) & (table["n_epochs"] == 16)]
+    epochs = [
+        (_first_epoch(rows, "clip_fraction", _MANY), _first_epoch(rows, "approx_kl", _KL_TARGET))
+        for _, rows in grid.groupby(["seed", "rollout"])
+    ]
+    clipped = [(clip, kl) for clip, kl in epochs if clip is not None]
+    if not clipped:
+        return Claim(said, f"the clip fraction never exceeded {_MANY}.", None)
+    stopped = sum(kl is not None and kl <= clip for clip, kl in clipped)
+    found = (
+        f"of {len(epochs)} rollouts {len(clipped)} came to clip more than {_MANY} of the samples; in {stopped} of them "
+        "the KL divergence had exceeded the target by the end of that epoch (more than half of them counts)."
+    )
+    return Claim(said, found, stopped > len(clipped) / 2)
+
+
+def _first_epoch(rows: pd.DataFrame, column: str, bound: float) -> int | None:
+    beyond = rows.loc[rows[column] > bound, "epoch"]
+    return int(beyond.min()) if len(beyond) else None
+
+
+def _means(table: pd.DataFrame) -> pd.DataFrame:
+    return table.groupby(["task", "n_epochs", "epoch"])[["clip_fraction", "approx_kl"]].mean()
+
+
+def _several_epochs(means: pd.DataFrame) -> list[tuple[tuple[str, int], pd.DataFrame]]:
+    return [((task, n), means.loc[task, n]) for task in TASKS for n in EPOCHS if n > 1]
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """First, middle and last epoch of each run.
+
+    :param table: of epochs
+    :return: as text
+    """
+    means = _means(table)
+    lines = []
+    for task in TASKS:
+        for n_epochs in EPOCHS:
+            rows = means.loc[task, n_epochs]
+            cells = {
+                f"{what}, {which} epoch": f"{rows[column].iloc[place]:.3f}"
+                for what, column in (("clip fraction", "clip_fraction"), ("KL", "approx_kl"))
+                for which, place in (("first", 0), ("last", -1))
+            }
+            lines.append({"task": task, "epochs": n_epochs, **cells})
+    return pd.DataFrame(lines)
+
+
+def picture(table: pd.DataFrame) -> Figure:
+    """Clip fraction over the epochs, a panel for each task.
+
+    :param table: of epochs
+    :return: not saved yet
+    """
+    figure, axes = panels(len(TASKS), "Share of samples with |ratio − 1| > 0.2 as a rollout is used again")
+    means = _means(table)
+    for panel, task in zip(axes, TASKS, strict=True):
+        for n_epochs, color, line, marker in zip(EPOCHS, COLORS, LINES, MARKERS, strict=False):
+            rows = means.loc[task, n_epochs]
+            look: dict[str, Any] = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
+            panel.plot(rows.index, rows["clip_fraction"], label=f"n_epochs={n_epochs}", **look)
+        panel.axhline(_MANY, color="black", linewidth=0.8)
+        panel.annotate("0.3: too much", (16, _MANY), xytext=(0, 3), textcoords="offset points", fontsize=8, ha="right")
+        panel.set_ylim(bottom=0)
+        label(panel, x="epoch over the same rollout", y="clip fraction (share of samples)", title=task)
+        panel.legend(fontsize=8, frameon=False)
+    return figure

@@ -1,0 +1,1 @@
+"""`python -m benchmarks gae`: bias and variance of generalized advantage estimation, exactly."""

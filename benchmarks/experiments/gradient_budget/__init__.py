@@ -1,0 +1,1 @@
+"""`python -m benchmarks gradient-budget`: how actor and critic share the clipped gradient norm."""

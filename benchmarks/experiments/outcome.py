@@ -1,0 +1,128 @@
+"""What an experiment leaves: the raw numbers, a picture, and for each claim of the documents whether it held.
+
+Owns the three files and the words around a verdict; must not know any experiment.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.head_to_head.files import write_atomically
+from benchmarks.throughput.machine import describe_machine
+from benchmarks.throughput.report import markdown
+
+TABLE, PICTURE, REPORT = "table.csv", "picture.png", "report.md"
+_VERDICTS = {True: "Held.", False: "Did not hold.", None: "Not judged."}
+_PACKAGES = ("torch", "numpy", "gymnasium", "stable_baselines3", "mujoco")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a document, held against the numbers.
+
+    :param said: what the document says, with its numbers
+    :param found: what was measured here, with numbers
+    :param holds: by the criterion that ``found`` states; None if there is not enough to judge by
+    """
+
+    said: str
+    found: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that an experiment has to say.
+
+    :param title: of the report
+    :param setting: what was measured, and how, as a paragraph
+    :param table: raw numbers, one row for each measurement
+    :param shown: the numbers that a reader needs, as text
+    :param claims: judged
+    :param figure: the picture, not saved yet
+    """
+
+    title: str
+    setting: str
+    table: pd.DataFrame
+    shown: pd.DataFrame
+    claims: tuple[Claim, ...]
+    figure: Figure
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a place for the files before any work starts.
+
+    :param out: folder for the files
+    :raises SystemExit: if it is a file
+    """
+    if out.exists() and not out.is_dir():
+        raise SystemExit(f"--out {out}: is a file; give a folder.")
+
+
+def write_outcome(out: Path, outcome: Outcome) -> None:
+    """Write table, picture and report, and tell where they are; a crash leaves what was there before.
+
+    :param out: folder, made if it is not there
+    :param outcome: of the experiment
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / TABLE, outcome.table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    unfinished = out / f"{PICTURE}.part"
+    outcome.figure.savefig(unfinished, dpi=150, format="png")
+    os.replace(unfinished, out / PICTURE)
+    write_atomically(out / REPORT, report(outcome))
+    print("\n".join(str(out / name) for name in (TABLE, PICTURE, REPORT)))
+    print(f"\n{verdict(outcome.claims)}\n\n{markdown(outcome.shown)}")
+
+
+def report(outcome: Outcome) -> str:
+    """The report as Markdown.
+
+    :param outcome: of the experiment
+    :return: with a link to the picture beside it
+    """
+    parts = [
+        f"# {outcome.title}",
+        outcome.setting,
+        verdict(outcome.claims),
+        markdown(outcome.shown),
+        f"![{outcome.title}]({PICTURE})",
+        f"All numbers: [{TABLE}]({TABLE}). {_provenance()}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def verdict(claims: tuple[Claim, ...]) -> str:
+    """Whether the documents were right.
+
+    :param claims: judged
+    :return: a sentence that counts, and a list item for each claim
+    """
+    judged = [claim.holds for claim in claims if claim.holds is not None]
+    counted = f"{sum(judged)} of {len(judged)} claims held here."
+    if len(judged) < len(claims):
+        counted += f" {len(claims) - len(judged)} could not be judged."
+    items = [f"- **{_VERDICTS[claim.holds]}** Said: {claim.said} Found: {claim.found}" for claim in claims]
+    return "\n".join([counted, "", *items])
+
+
+def _provenance() -> str:
+    machine = describe_machine()
+    versions = ", ".join(
+        f"{name} {machine['versions'].get(name)}" for name in _PACKAGES if machine["versions"].get(name)
+    )
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    commit = (machine["commit"] or "")[:7] or "unknown"
+    changes = " with uncommitted changes" if machine["uncommitted_changes"] else ""
+    return (
+        f"Made by `{command}` at commit {commit}{changes}, Python {machine['python']}, {versions}, "
+        f"on {machine['processor']}."
+    )

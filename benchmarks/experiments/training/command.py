@@ -1,0 +1,114 @@
+"""The command line that experiments with training runs share.
+
+Owns the arguments and the order of runs; must not know what an experiment makes of the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import gymnasium as gym
+import pandas as pd
+
+from benchmarks.experiments.outcome import Outcome, check_folder, write_outcome
+from benchmarks.experiments.training.runs import Run, read_result
+from benchmarks.experiments.training.schedule import do_runs
+from benchmarks.head_to_head.command import chosen_seeds
+
+
+def add_training_arguments(
+    parser: argparse.ArgumentParser, experiment: str, *, seeds: str, steps: Mapping[str, int], settings: Sequence[str]
+) -> None:
+    """Declare the command line.
+
+    :param parser: of the command
+    :param experiment: its name
+    :param seeds: default of --seeds
+    :param steps: default tasks, and for how many environment steps each is trained
+    :param settings: all there are
+    """
+    parser.add_argument("--tasks", default=",".join(steps), help="ids of registered environments, separated by commas")
+    parser.add_argument("--settings", default=",".join(settings), help="separated by commas; default: all")
+    parser.add_argument("--seeds", default=seeds, help="how many, from 0 on; or which, such as 0,3,7")
+    own = ", ".join(f"{n:,} on {task}" for task, n in steps.items())
+    parser.add_argument("--steps", type=int, help=f"environment steps of every run; default: {own}")
+    parser.set_defaults(task_steps=steps)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each with one thread")
+    parser.add_argument("--out", type=Path, default=Path("logs") / experiment, help="folder of results and report")
+
+
+def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Sequence[str]) -> list[Run]:
+    """Every combination of seed, task and setting; settings change fastest, so that what is compared comes together.
+
+    :param arguments: as declared by ``add_training_arguments``
+    :param experiment: its package
+    :param settings: all there are
+    :return: the runs asked for
+    :raises ValueError: for an argument that cannot be used, or a run that was finished with other steps
+    """
+    for name in ("jobs", "steps"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ValueError(f"--{name} {value}: give at least 1.")
+    seeds = chosen_seeds(arguments.seeds)
+    tasks, wanted = (_parts(getattr(arguments, name), name) for name in ("tasks", "settings"))
+    for task in tasks:
+        if task not in gym.registry:
+            raise ValueError(
+                f"--tasks {arguments.tasks}: no environment {task!r} is registered, or its module is missing."
+            )
+    for name in wanted:
+        if name not in settings:
+            raise ValueError(
+                f"--settings {arguments.settings}: there is no {name!r}; choose from {', '.join(settings)}."
+            )
+    steps = {task: arguments.steps or arguments.task_steps.get(task) for task in tasks}
+    if missing := [task for task, n in steps.items() if n is None]:
+        raise ValueError(f"--tasks {arguments.tasks}: there is no number of steps for {missing[0]}; give --steps.")
+    runs = [Run(experiment, task, name, seed, steps[task]) for seed in seeds for task in tasks for name in wanted]
+    for run in runs:
+        read_result(arguments.out, run)
+    return runs
+
+
+def perform(
+    arguments: argparse.Namespace, experiment: str, settings: Sequence[str], judge: Callable[[pd.DataFrame], Outcome]
+) -> None:
+    """Do the runs that are not finished yet, then write what all of them say.
+
+    :param arguments: as declared by ``add_training_arguments``
+    :param experiment: its package
+    :param settings: all there are
+    :param judge: makes an outcome of the table of results
+    :raises SystemExit: for arguments that cannot be used, before any work; at the end, if a run did not finish
+    """
+    check_folder(arguments.out)
+    try:
+        runs = planned_runs(arguments, experiment, settings)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        missing = do_runs(runs, arguments.out.resolve(), arguments.jobs)
+    except KeyboardInterrupt:
+        raise SystemExit(f"Interrupted; the same command goes on with what is left in {arguments.out}.") from None
+    results = [result for run in runs if (result := read_result(arguments.out, run)) is not None]
+    if results:
+        table = pd.DataFrame(results).drop(columns="experiment")
+        write_outcome(arguments.out, judge(table.sort_values(["task", "seed"], kind="stable")))
+    if missing:
+        raise SystemExit(f"Did not finish: {'; '.join(run.name for run in missing)}")
+
+
+def _parts(text: str, name: str) -> list[str]:
+    parts = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not parts:
+        raise ValueError(f"--{name} {text!r}: name at least one.")
+    return parts
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

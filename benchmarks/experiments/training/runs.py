@@ -1,0 +1,103 @@
+"""One training run and its result file, which is complete or not there.
+
+Owns where results are and what is asked of a run; must not know how training goes or who starts it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.experiments.training.recipes import Recipe, Recipes
+from benchmarks.head_to_head.files import write_atomically
+
+BUSY = 75  # exit status of a run's process that found another one at work
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is asked.
+
+    :param experiment: name of the package whose ``settings.RECIPES`` count
+    :param task: id of a registered environment
+    :param setting: name of the recipe
+    :param seed: of everything random
+    :param steps: environment steps over all environments
+    """
+
+    experiment: str
+    task: str
+    setting: str
+    seed: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """For people to read."""
+        return f"{self.task}, {self.setting}, seed {self.seed}"
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the setting is made of."""
+        recipes: Recipes = import_module(f"benchmarks.experiments.{self.experiment}.settings").RECIPES
+        return recipes[self.setting]
+
+    def result(self, out: Path) -> Path:
+        """The file that says how it went.
+
+        :param out: folder of the experiment
+        """
+        return out / "runs" / self.task / self.setting / f"{self.seed}.json"
+
+    def beside(self, out: Path, suffix: str) -> Path:
+        """A file of the same run for something else.
+
+        :param out: folder of the experiment
+        :param suffix: such as ".log"
+        """
+        return self.result(out).with_suffix(suffix)
+
+
+def write_result(out: Path, run: Run, result: dict[str, Any]) -> None:
+    """Note how a run went.
+
+    :param out: folder of the experiment
+    :param run: finished
+    :param result: JSON's types only
+    """
+    write_atomically(run.result(out), json.dumps({**asdict(run), **result}, indent=1) + "\n")
+
+
+def read_result(out: Path, run: Run) -> dict[str, Any] | None:
+    """How a run went.
+
+    :param out: folder of the experiment
+    :param run: asked for
+    :return: None if it is not finished
+    :raises ValueError: if it was finished with other steps
+    """
+    path = run.result(out)
+    if not path.exists():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if result["steps"] != run.steps:
+        raise ValueError(
+            f"{run.name} was done with {result['steps']:,} steps, now it is to have {run.steps:,}: give the same "
+            f"--steps, another --out, or delete {path}."
+        )
+    return result
+
+
+def task_steps(table: pd.DataFrame) -> str:
+    """What was trained for how long.
+
+    :param table: of results
+    :return: such as "Hopper-v5 (300,000 steps)"
+    """
+    steps = table.groupby("task", sort=False)["steps"].first()
+    return ", ".join(f"{task} ({n:,} steps)" for task, n in steps.items())

@@ -1,0 +1,96 @@
+"""The command line of the examination, and its exit codes.
+
+Owns arguments and exit codes; must not know how anything is measured, judged or printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from stable_baselines3.common.utils import set_random_seed
+
+from sb3_ppo_from_scratch.check.examination import examination
+from sb3_ppo_from_scratch.check.subject import N_ENVS, UnusableError, environment, saved_n_envs, subject
+from sb3_ppo_from_scratch.core.health import Thresholds
+
+# 1 is Python's own for a crash, 2 argparse's for arguments that cannot be used.
+EXIT_CODES = {
+    "not_finite": 3,
+    "log_probabilities": 4,
+    "dead_policy": 5,
+    "entropy_collapse": 5,
+    "reward_scale": 6,
+    "joint_clipping": 7,
+    "frame_skip": 8,
+    "normalization_gamma": 9,
+    "discount_horizon": 10,
+}
+_EPILOG = """exit codes, by the likeliest cause:
+  0  nothing wrong in sight
+  2  arguments that cannot be used
+  3  NaN or infinity in parameters, observations, rewards or gradients
+  4  log-probabilities that are stale or belong to something else
+  5  a dead policy: it no longer explores, or nothing can change it
+  6  the scale of the rewards
+  7  the critic eats the budget of joint gradient clipping
+  8  frames are skipped twice
+  9  VecNormalize and the algorithm discount differently
+  10 the discount horizon is much shorter than episodes whose reward comes last"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Examine a model on an environment and print what is seen.
+
+    :param arguments: of the command line; None for the process's own
+    :return: the exit code, see ``--help``
+    :raises SystemExit: for arguments that cannot be used
+    """
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    try:
+        from rich.console import Console
+
+        from sb3_ppo_from_scratch.check.report import show
+    except ModuleNotFoundError:
+        parser.error("the table needs rich; pip install rich")
+    set_random_seed(parsed.seed)
+    try:
+        n_envs = parsed.n_envs or (N_ENVS if parsed.model is None else saved_n_envs(parsed.model))
+        env = environment(parsed.env, n_envs, parsed.seed, parsed.normalize)
+        model = subject(parsed.model, env, parsed.n_steps, parsed.seed)
+    except UnusableError as error:
+        parser.error(str(error))
+    result = examination(model, Thresholds())
+    env.close()
+    name = "a new model" if parsed.model is None else parsed.model.name
+    show(result, f"{name} on {parsed.env}: {model.n_envs} × {model.n_steps} steps, one update", Console())
+    return EXIT_CODES[result.findings[0].cause] if result.findings else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sb3_ppo_from_scratch.check",
+        description="One rollout and one update, examined: what is wrong before hours are spent on it?",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--env", required=True, help="id of a registered environment, or module:id")
+    parser.add_argument("--model", type=Path, help="zip saved by PPO, ours or stock SB3's (default: a new model)")
+    parser.add_argument("--normalize", type=Path, metavar="PKL", help="statistics saved by VecNormalize")
+    parser.add_argument("--n-envs", type=_count, help=f"environments (default: the model's own, or {N_ENVS})")
+    parser.add_argument("--n-steps", type=_count, help="steps per environment (default: the model's own, or 128)")
+    parser.add_argument("--seed", type=int, default=0, help="of environments, actions and a new model (default: 0)")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

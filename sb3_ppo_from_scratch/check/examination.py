@@ -1,0 +1,161 @@
+"""One rollout and one update of a model, and what is wrong with them.
+
+Owns the order of measurements and which causes count; must not know how the result is shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_ppo_from_scratch.algorithm import PPO
+from sb3_ppo_from_scratch.callbacks import environment
+from sb3_ppo_from_scratch.callbacks.measurement import (
+    Probe,
+    probe,
+    ratio_tolerance,
+    rollout_statistics,
+    update_outcome,
+)
+from sb3_ppo_from_scratch.core.health import Episodes, Finding, RolloutStatistics, Thresholds, UpdateOutcome
+from sb3_ppo_from_scratch.core.judgements import (
+    CAUSES,
+    Verdicts,
+    gradient_verdicts,
+    minibatch_verdicts,
+    rollout_verdicts,
+)
+from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
+
+# What a single rollout can prove. The other causes need a history, or are no fault in a model at its beginning.
+_COUNTING = (
+    "not_finite",
+    "log_probabilities",
+    "frame_skip",
+    "normalization_gamma",
+    "entropy_collapse",
+    "dead_policy",
+    "reward_scale",
+    "joint_clipping",
+    "discount_horizon",
+)
+# Far more steps than are taken, so that schedules are at their beginning.
+_ENDLESS = 10**12
+
+
+class Examination(NamedTuple):
+    """Everything that was measured; None what something that is not finite kept from being measured.
+
+    :param statistics: of the rollout
+    :param probe: one minibatch before the update
+    :param outcome: of the update, on that minibatch
+    :param episodes: that ended in the rollout
+    :param findings: what is wrong, the likeliest cause first
+    """
+
+    statistics: RolloutStatistics | None
+    probe: Probe | None
+    outcome: UpdateOutcome | None
+    episodes: Episodes | None
+    findings: list[Finding]
+
+
+class NotFiniteError(Exception):
+    """NaN or infinity where it was first seen."""
+
+    def finding(self) -> Finding:
+        """The same as a finding."""
+        return Finding("not_finite", f"{self}.", "Find out where it comes from before training any further.")
+
+
+def examination(model: PPO, limits: Thresholds) -> Examination:
+    """Let a model act and learn once, and judge what is seen.
+
+    :param model: with environments; it is trained, and not to be used afterwards
+    :param limits: of health
+    :return: numbers and findings
+    """
+    watch = _OneUpdate()
+    not_finite: list[Finding] = []
+    try:
+        _check_parameters(model, "The model's parameters contain")
+        model.learn(_ENDLESS, callback=watch, log_interval=None)
+        _check_parameters(model, "A single update leaves the parameters with")
+    except NotFiniteError as error:
+        not_finite = [error.finding()]
+    verdicts = _verdicts(model, watch, limits)
+    found = [*not_finite, *(verdicts.get(cause) for cause in CAUSES if cause in _COUNTING)]
+    findings = [finding for finding in found if finding is not None]
+    return Examination(watch.statistics, watch.probe, watch.outcome, watch.episodes, findings)
+
+
+def _verdicts(model: PPO, watch: _OneUpdate, limits: Thresholds) -> Verdicts:
+    env = model.get_env()
+    assert env is not None
+    verdicts = setting_verdicts(
+        model.gamma,
+        environment.normalization_gamma(env),
+        environment.emulator_frame_skip(env),
+        environment.is_wrapped_to_skip(env),
+    )
+    if watch.statistics is not None and watch.episodes is not None:
+        verdicts |= rollout_verdicts(watch.statistics, limits)
+        verdicts |= horizon_verdicts(watch.episodes, model.gamma, limits)
+        if watch.probe is not None:
+            verdicts |= minibatch_verdicts(watch.probe.first, ratio_tolerance(model, limits), limits)
+            verdicts |= gradient_verdicts(watch.probe.gradients, watch.statistics.advantage_std, limits)
+    return verdicts
+
+
+class _OneUpdate(BaseCallback):
+    """Measures a rollout and the update that follows, then stops the training.
+
+    Unlike ``DiagnosticsCallback`` it scores the minibatch in training mode, as the update does: dropout shows.
+    """
+
+    statistics: RolloutStatistics | None = None
+    probe: Probe | None = None
+    outcome: UpdateOutcome | None = None
+    episodes: Episodes | None = None
+
+    @property
+    def _ppo(self) -> PPO:
+        assert isinstance(self.model, PPO)
+        return self.model
+
+    def _on_rollout_start(self) -> None:
+        if self.statistics is None:
+            _check_arrays("The first observation contains", self._ppo._last_obs)
+        elif self.probe is not None:
+            self.outcome = update_outcome(self._ppo, self.probe.minibatch)
+
+    def _on_step(self) -> bool:
+        _check_arrays(f"Step {self.n_calls} of the environment returns rewards with", self.locals["rewards"])
+        _check_arrays(f"Step {self.n_calls} of the environment returns observations with", self.locals["new_obs"])
+        return self.statistics is None
+
+    def _on_rollout_end(self) -> None:
+        model = self._ppo
+        buffer = model.rollout_buffer
+        record = environment.EpisodeRecord()
+        record.add(buffer.rewards, buffer.episode_starts)
+        self.episodes = record.latest(rewards_are_raw=True)
+        self.statistics = rollout_statistics(buffer)
+        if self.statistics.is_finite:
+            model.policy.set_training_mode(True)
+            self.probe = probe(model, np.random.default_rng(0))
+            model.policy.set_training_mode(False)
+
+
+def _check_arrays(where: str, arrays: Any) -> None:
+    for array in arrays.values() if isinstance(arrays, dict) else (arrays,):
+        if not np.isfinite(np.asarray(array, dtype=np.float64)).all():
+            raise NotFiniteError(f"{where} NaN or infinity")
+
+
+def _check_parameters(model: PPO, where: str) -> None:
+    if not all(bool(th.isfinite(parameter).all()) for parameter in model.policy.parameters()):
+        raise NotFiniteError(f"{where} NaN or infinity")

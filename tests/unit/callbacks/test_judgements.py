@@ -1,0 +1,233 @@
+"""Claims about the judgements: on either side of each limit, with the numbers of known good and bad runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from sb3_ppo_from_scratch.core.diagnostics import gradient_budget
+from sb3_ppo_from_scratch.core.health import (
+    Episodes,
+    FirstMinibatch,
+    GradientNorms,
+    RolloutStatistics,
+    Thresholds,
+    UpdateOutcome,
+)
+from sb3_ppo_from_scratch.core.judgements import (
+    CAUSES,
+    CERTAIN,
+    Verdicts,
+    critic_verdicts,
+    drift_verdicts,
+    entropy_share,
+    gradient_verdicts,
+    minibatch_verdicts,
+    rollout_verdicts,
+    update_verdicts,
+)
+from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
+
+LIMITS = Thresholds()
+STATISTICS = RolloutStatistics(0.0, 1.0, 3.0, 1.0, 1.0, math.sqrt(2), 1.0, 0.9, True)
+FIRST = FirstMinibatch(1.0, 1e-7, 0.0, 0.0, 0.0, 0.6, math.log(2), 0.87)
+OUTCOME = UpdateOutcome(0.01, 0.01, 0.1)
+NAN = math.nan
+
+
+def gradients(actor: float, critic: float, shared_actor: float = 0.0, shared_critic: float = 0.0) -> GradientNorms:
+    joint = math.hypot(actor, critic)
+    return GradientNorms(actor, critic, joint, shared_actor, shared_critic, *gradient_budget(joint, 0.5, 3e-4))
+
+
+def causes(verdicts: Verdicts) -> set[str]:
+    return {cause for cause, finding in verdicts.items() if finding is not None}
+
+
+def test_lunar_lander_with_raw_rewards_starves_its_actor() -> None:
+    """The table of the seed document: norms 0.13 and 50 leave 0.01 of each step, a rate of 3e-6."""
+    finding = gradient_verdicts(gradients(0.13, 50.0), 1.0, LIMITS)["joint_clipping"]
+    assert finding is not None
+    assert "0.01 of each step" in finding.observation
+    assert "3.0e-06" in finding.observation
+    assert "VecNormalize" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "norms, name",
+    [
+        ((0.10, 1.0), "LunarLander with normalised rewards"),
+        ((0.294, 17.8), "CartPole with the zoo's settings"),
+        ((50.0, 60.0), "not the critic's fault"),
+    ],
+)
+def test_other_gradients_are_no_cause_for_alarm(norms: tuple[float, float], name: str) -> None:
+    assert causes(gradient_verdicts(gradients(*norms), 1.0, LIMITS)) == set()
+
+
+def test_a_critic_may_not_rule_the_shared_layers() -> None:
+    """Pong's value loss pulls 20 to 30 times as hard on the features early on, and learns."""
+    for critic, expected in ((2.0, set()), (6.0, {"shared_trunk"})):
+        shared = gradients(0.3, critic, shared_actor=0.1, shared_critic=critic)
+        assert causes(gradient_verdicts(shared, 1.0, LIMITS)) == expected
+    assert "shared_trunk" not in gradient_verdicts(gradients(0.3, 6.0), 1.0, LIMITS)
+
+
+def test_a_policy_without_a_gradient_is_dead_unless_nothing_calls_for_one() -> None:
+    assert causes(gradient_verdicts(gradients(0.0, 1.0), 1.0, LIMITS)) == {"dead_policy"}
+    assert causes(gradient_verdicts(gradients(0.0, 1.0), 0.0, LIMITS)) == set()
+
+
+def test_numbers_that_are_none_are_found_before_anything_else() -> None:
+    for number in (NAN, math.inf):
+        assert causes(gradient_verdicts(gradients(number, 1.0), 1.0, LIMITS)) == {"not_finite"}
+    assert causes(rollout_verdicts(STATISTICS._replace(is_finite=False, return_rms=NAN), LIMITS)) == {"not_finite"}
+
+
+@pytest.mark.parametrize(
+    "changes, is_found", [({}, False), ({"return_rms": 201.0}, True), ({"return_std": 1e-5}, True)]
+)
+def test_returns_may_be_neither_huge_nor_tiny(changes: dict[str, Any], is_found: bool) -> None:
+    assert ("reward_scale" in causes(rollout_verdicts(STATISTICS._replace(**changes), LIMITS))) is is_found
+
+
+@pytest.mark.parametrize(
+    "first, now, is_found",
+    [(1.0, 29.0, False), (1.0, 31.0, True), (0.0, 9.0, False), (0.0, 11.0, True), (100.0, 200.0, False)],
+)
+@pytest.mark.parametrize("quantity", ["reward_rms", "return_rms"])
+def test_rewards_and_returns_may_grow_thirtyfold(quantity: str, first: float, now: float, is_found: bool) -> None:
+    changes: dict[str, Any] = {"reward_rms": 1.0, "return_rms": 1.0, quantity: now}
+    statistics = STATISTICS._replace(**changes)
+    beginnings = {"first_reward_rms": 1.0, "first_return_rms": 1.0, f"first_{quantity}": first}
+    assert bool(causes(drift_verdicts(statistics, **beginnings, limits=LIMITS))) is is_found
+
+
+@pytest.mark.parametrize(
+    "explained, mean, is_found",
+    [
+        pytest.param([0.9, 0.9], 0.0, False, id="good"),
+        pytest.param([0.1, 0.2], 0.0, True, id="bad"),
+        pytest.param([NAN, 0.9], 0.0, False, id="nothing to explain, and good"),
+        pytest.param([0.1, 0.2], 20.0, False, id="bad at explaining next to nothing"),
+    ],
+)
+def test_a_critic_is_judged_late_and_by_what_matters(explained: list[float], mean: float, is_found: bool) -> None:
+    rollouts = [
+        STATISTICS._replace(
+            explained_variance=share, return_std=std, return_mean=mean, return_rms=math.hypot(mean, std)
+        )
+        for share in explained
+        for std in [0.0 if math.isnan(share) else 1.0]
+    ]
+    assert causes(critic_verdicts(rollouts, 0.4, LIMITS)) == ({"explained_variance"} if is_found else set())
+    assert critic_verdicts(rollouts, 0.6, LIMITS) == {}
+
+
+def test_rollouts_that_vary_count_for_more() -> None:
+    """(4 × 0.1 + 1 × 0.9) / 5 = 0.26 of the variance is explained."""
+    rollouts = [
+        STATISTICS._replace(explained_variance=share, return_std=std, return_rms=std)
+        for share, std in ((0.1, 2.0), (0.9, 1.0))
+    ]
+    finding = critic_verdicts(rollouts, 0.0, LIMITS)["explained_variance"]
+    assert finding is not None
+    assert "explains 0.26" in finding.observation
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, set()),
+        ({"ratio_deviation": 0.02}, {"log_probabilities"}),
+        ({"ratio_deviation": NAN}, {"log_probabilities"}),
+        ({"entropy_share": 0.02}, {"entropy_collapse"}),
+        ({"entropy_share": NAN}, set()),
+    ],
+)
+def test_the_first_minibatch(changes: dict[str, float], expected: set[str]) -> None:
+    assert causes(minibatch_verdicts(FIRST._replace(**changes), 0.01, LIMITS)) == expected
+
+
+@pytest.mark.parametrize(
+    "changes, target_kl, expected",
+    [
+        ({}, None, set()),
+        ({"approx_kl": 0.06}, None, {"kl"}),
+        ({"approx_kl_k1": 0.06}, None, {"kl"}),
+        ({"approx_kl": 0.06}, 0.04, set()),
+        ({"approx_kl": 0.03}, 0.01, {"kl"}),
+        ({"clip_fraction": 0.31}, None, {"clip_fraction_high"}),
+        ({"clip_fraction": 0.0}, None, {"clip_fraction_low"}),
+        ({"approx_kl": NAN, "approx_kl_k1": NAN, "clip_fraction": NAN}, None, set()),
+    ],
+)
+def test_the_outcome_of_an_update(changes: dict[str, float], target_kl: float | None, expected: set[str]) -> None:
+    outcome = OUTCOME._replace(**changes)
+    assert causes(update_verdicts(outcome, target_kl, True, False, LIMITS)) == expected
+    unclipped = update_verdicts(outcome, target_kl, False, False, LIMITS)
+    assert set(unclipped) == {"kl"}
+
+
+def test_updates_may_be_tiny_where_the_learning_rate_ends() -> None:
+    assert causes(update_verdicts(OUTCOME._replace(clip_fraction=0.0), None, True, True, LIMITS)) == set()
+
+
+@pytest.mark.parametrize(
+    "gamma, length, last, is_found",
+    [
+        pytest.param(0.99, 400.0, 0.3, True, id="LunarLander: the landing is out of sight"),
+        pytest.param(0.999, 400.0, 0.3, False, id="LunarLander as it is solved"),
+        pytest.param(0.98, 500.0, 0.002, False, id="CartPole: each step pays"),
+        pytest.param(0.99, 3000.0, 0.05, False, id="Pong: twenty points and more"),
+        pytest.param(0.99, 20000.0, NAN, True, id="longer than can be"),
+        pytest.param(0.99, NAN, NAN, False, id="no episode has ended"),
+        pytest.param(1.0, 400.0, 1.0, False, id="undiscounted"),
+    ],
+)
+def test_a_horizon_has_to_reach_the_rewards(gamma: float, length: float, last: float, is_found: bool) -> None:
+    assert causes(horizon_verdicts(Episodes(length, last), gamma, LIMITS)) == (
+        {"discount_horizon"} if is_found else set()
+    )
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ((0.99, None, 1, True), set()),
+        ((0.99, None, 4, False), set()),
+        ((0.99, None, 4, True), {"frame_skip"}),
+        ((0.99, 0.99, 1, False), set()),
+        ((0.99, 0.999, 1, False), {"normalization_gamma"}),
+    ],
+)
+def test_settings_that_contradict_each_other(settings: Any, expected: set[str]) -> None:
+    assert causes(setting_verdicts(*settings)) == expected
+
+
+@pytest.mark.parametrize(
+    "entropy, largest, n_continuous, share",
+    [
+        (math.log(2), math.log(4), 0, 0.5),
+        (math.log(2), 2 * math.log(2), 2, 1 / math.sqrt(2)),
+        # A normal distribution of the deviation 1 within bounds of ±1 is wider than them.
+        (0.5 * math.log(2 * math.pi * math.e), math.log(2), 1, 2.0664),
+    ],
+)
+def test_the_share_of_the_room_that_is_explored(
+    entropy: float, largest: float, n_continuous: int, share: float
+) -> None:
+    assert entropy_share(entropy, largest, n_continuous) == pytest.approx(share, rel=1e-4)
+    assert math.isnan(entropy_share(0.0, 0.0, 0))
+
+
+def test_every_cause_is_known_by_name() -> None:
+    assert set(CAUSES) >= CERTAIN
+
+
+@pytest.mark.parametrize("value", [-1.0, NAN, "much", True])
+def test_a_limit_is_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match="max_kl="):
+        Thresholds(max_kl=value)
