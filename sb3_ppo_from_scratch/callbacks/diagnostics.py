@@ -95,9 +95,9 @@ class DiagnosticsCallback(BaseCallback):
         self._begin()
 
     def _begin(self) -> None:
-        self._first_scales: list[tuple[float, float]] = []
+        self._first_rollouts: list[RolloutStatistics] = []
         self._probe: Probe | None = None
-        self._has_updated = False
+        self._has_updated = self._is_evaluable = False
         self._first_learning_rate = math.nan
         self._episodes = environment.EpisodeRecord()
         self._rollouts: deque[RolloutStatistics] = deque(maxlen=_POOLED * self.patience)
@@ -118,6 +118,7 @@ class DiagnosticsCallback(BaseCallback):
         self._begin()
         self._budget.start()
         self._logged.attach(self.logger)
+        self._is_evaluable = is_evaluable(self._algorithm.policy)
         env = self.training_env
         self._conclude(
             setting_verdicts(
@@ -152,7 +153,7 @@ class DiagnosticsCallback(BaseCallback):
         self._judge_drift(statistics)
         self._judge_horizon()
         self._probe = None
-        if statistics.is_finite and is_evaluable(model.policy) and self._budget.affords():
+        if statistics.is_finite and self._is_evaluable and self._budget.affords():
             with self._budget.spending():
                 self._probe = probe(model, self._random)
             self._judge_probe(self._probe, statistics)
@@ -165,11 +166,10 @@ class DiagnosticsCallback(BaseCallback):
             self._conclude(critic_verdicts(list(self._rollouts), remaining, self.limits))
 
     def _judge_drift(self, statistics: RolloutStatistics) -> None:
-        if len(self._first_scales) < self.patience:
-            self._first_scales.append((statistics.reward_rms, statistics.return_rms))
-            return
-        reward_rms, return_rms = np.mean(self._first_scales, axis=0).tolist()
-        self._conclude(drift_verdicts(statistics, reward_rms, return_rms, self.limits))
+        if len(self._first_rollouts) < self.patience:
+            self._first_rollouts.append(statistics)
+        else:
+            self._conclude(drift_verdicts(statistics, self._first_rollouts, self.limits))
 
     def _judge_horizon(self) -> None:
         buffer = self._algorithm.rollout_buffer

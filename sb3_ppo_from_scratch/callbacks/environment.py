@@ -28,9 +28,9 @@ class EpisodeRecord:
         self._lengths: deque[int] = deque(maxlen=_N_EPISODES)
         self._last_rewards: deque[float] = deque(maxlen=_N_EPISODES)
         self._n_steps = 0
-        self._beginnings: npt.NDArray[np.int64] | None = None
+        self._beginnings: list[int] = []
         self._mean_reward = 0.0
-        self._previous: npt.NDArray[np.floating] | None = None
+        self._previous: list[float] = []
 
     def add(self, rewards: npt.NDArray[np.floating], episode_starts: npt.NDArray[np.generic]) -> None:
         """Take in the next rollout.
@@ -38,20 +38,18 @@ class EpisodeRecord:
         :param rewards: [T, E], as the environment gave them
         :param episode_starts: [T, E] bool or 0/1
         """
-        sizes = np.abs(rewards)
-        if self._beginnings is None:
-            self._beginnings = np.zeros(sizes.shape[1], dtype=np.int64)
-        before = sizes[:1] * np.nan if self._previous is None else self._previous[None]
-        shifted = np.concatenate([before, sizes[:-1]])
-        for step, env in np.argwhere(episode_starts):
+        n_steps, n_envs = rewards.shape
+        self._beginnings = self._beginnings or [0] * n_envs
+        steps, envs = np.nonzero(episode_starts)
+        for step, env in zip(steps.tolist(), envs.tolist(), strict=True):
             now = self._n_steps + step
             if now > 0:
-                self._lengths.append(int(now - self._beginnings[env]))
-                self._last_rewards.append(float(shifted[step, env]))
+                self._lengths.append(now - self._beginnings[env])
+                self._last_rewards.append(abs(float(rewards[step - 1, env] if step > 0 else self._previous[env])))
             self._beginnings[env] = now
-        self._n_steps += len(sizes)
-        self._previous = sizes[-1]
-        self._mean_reward = float(sizes.mean())
+        self._n_steps += n_steps
+        self._previous = rewards[-1].tolist()
+        self._mean_reward = float(np.abs(rewards).mean())
 
     def latest(self, *, rewards_are_raw: bool) -> Episodes:
         """The latest episodes in two numbers.

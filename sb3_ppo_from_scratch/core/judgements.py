@@ -120,19 +120,19 @@ def critic_verdicts(rollouts: Sequence[RolloutStatistics], progress_remaining: f
 
 
 def drift_verdicts(
-    statistics: RolloutStatistics, first_reward_rms: float, first_return_rms: float, limits: Thresholds
+    statistics: RolloutStatistics, first_rollouts: Sequence[RolloutStatistics], limits: Thresholds
 ) -> Verdicts:
     """Growth of rewards or returns. What stays below 10 is left alone: a first reward ever is no drift.
 
     :param statistics: of one rollout
-    :param first_reward_rms: of the first rollouts
-    :param first_return_rms: likewise
+    :param first_rollouts: what it is compared with, at least one
     :param limits: of health
     :return: for scale_drift
     """
+    n_rollouts = len(first_rollouts)
     for name, first, now in (
-        ("rewards", first_reward_rms, statistics.reward_rms),
-        ("returns", first_return_rms, statistics.return_rms),
+        ("rewards", sum(rollout.reward_rms for rollout in first_rollouts) / n_rollouts, statistics.reward_rms),
+        ("returns", sum(rollout.return_rms for rollout in first_rollouts) / n_rollouts, statistics.return_rms),
     ):
         if now > 10 and now > limits.max_drift * first:
             observation = (

@@ -99,10 +99,9 @@ def test_returns_may_be_neither_huge_nor_tiny(changes: dict[str, Any], is_found:
 )
 @pytest.mark.parametrize("quantity", ["reward_rms", "return_rms"])
 def test_rewards_and_returns_may_grow_thirtyfold(quantity: str, first: float, now: float, is_found: bool) -> None:
-    changes: dict[str, Any] = {"reward_rms": 1.0, "return_rms": 1.0, quantity: now}
-    statistics = STATISTICS._replace(**changes)
-    beginnings = {"first_reward_rms": 1.0, "first_return_rms": 1.0, f"first_{quantity}": first}
-    assert bool(causes(drift_verdicts(statistics, **beginnings, limits=LIMITS))) is is_found
+    changes: list[dict[str, Any]] = [{"reward_rms": 1.0, "return_rms": 1.0, quantity: rms} for rms in (first, now)]
+    before, after = (STATISTICS._replace(**change) for change in changes)
+    assert bool(causes(drift_verdicts(after, [before, before], LIMITS))) is is_found
 
 
 @pytest.mark.parametrize(
