@@ -117,8 +117,7 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         self._maybe_recommend_cpu()
         self._build_engine()
         self._apply_settings()
-        if self.verbose >= 1:
-            print(f"Using the {self._engine.description}")
+        self._announce_engine()
 
     def _hyperparameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*HYPERPARAMETERS, *OPTIONS)}
@@ -194,7 +193,10 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         self.rollout_buffer.gamma = self.gamma
         self.rollout_buffer.gae_lambda = self.gae_lambda
         if not self._engine.still_serves(self.policy, self.engine, self.precision, self.compile):
+            before = self._engine.description
             self._build_engine()
+            if self._engine.description != before:
+                self._announce_engine()
         if isinstance(self.rollout_buffer, RolloutBuffer):
             self.rollout_buffer.generator = self._engine.generator
             self.rollout_buffer.min_batch_size = self._min_batch_size()
@@ -203,6 +205,10 @@ class AssembledAlgorithm(OnPolicyAlgorithm):
         if self.precision == "bf16" and (objection := bf16_objection(self.device)) is not None:
             warnings.warn(objection, stacklevel=4)
         self._engine = build_engine(self.engine, self.policy, self._generators, self.precision, self.compile)
+
+    def _announce_engine(self) -> None:
+        if self.verbose >= 1:
+            print(f"Using the {self._engine.description}")
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seed the global generators, the environments and the model's own generators, as far as there is a seed.

@@ -105,3 +105,13 @@ def test_a_hook_taken_away_gives_the_fast_engine_back() -> None:
     model.learn(32)
     assert "fused engine" in engine_of(model)
     assert_acts_as_the_policy_itself(model)
+
+
+def test_another_engine_is_announced_when_it_takes_over_and_only_then(capsys: pytest.CaptureFixture[str]) -> None:
+    model = model_of(verbose=1)
+    capsys.readouterr()
+    model.learn(64, log_interval=None)
+    assert "Using" not in capsys.readouterr().out
+    hook(model.policy)
+    model.learn(128, log_interval=None)
+    assert capsys.readouterr().out.count("Using the reference engine: a module of the policy has hooks") == 1
