@@ -5,13 +5,10 @@ Owns the columns that are the same for every row of a process; must not know wha
 
 from __future__ import annotations
 
-import subprocess
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import torch as th
 
-import sb3_ppo_from_scratch
 from benchmarks.head_to_head.table import PACKAGES, Row
 from benchmarks.throughput.machine import describe_machine
 
@@ -28,20 +25,11 @@ def provenance(device: str) -> Row:
     machine = describe_machine()
     commit = machine["commit"] or ""
     return {
-        "commit": f"{commit}+changes" if commit and _package_is_changed() else commit,
+        "commit": f"{commit}+changes" if commit and machine["uncommitted_changes"] else commit,
         "machine": f"{machine['processor']} x {machine['cores']}{_accelerator(device)}",
         "python": machine["python"],
         **{package: _version(_DISTRIBUTIONS.get(package, package)) for package in PACKAGES},
     }
-
-
-def _package_is_changed() -> bool:
-    """Results that are not committed yet do not count, only the code that made them."""
-    folder = Path(sb3_ppo_from_scratch.__file__).parent
-    status = subprocess.run(
-        ["git", "status", "--porcelain", "."], cwd=folder, capture_output=True, text=True, check=False
-    )
-    return bool(status.stdout.strip())
 
 
 def _accelerator(device: str) -> str:

@@ -41,7 +41,8 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {package: _version(package) for package in _PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
+        # Results that are not committed yet do not count, only the code that made them.
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--", ":/", ":(top,exclude)benchmarks/results")),
     }
 
 
