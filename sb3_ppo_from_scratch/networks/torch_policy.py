@@ -119,7 +119,7 @@ class TorchPolicy:
         assert self._heads is not None
         gradients = th.autograd.grad(
             self._heads,
-            list(self.policy.parameters()),
+            self.policy.optimizer.param_groups[0]["params"],  # in the order of the flat vector
             (output_gradient, value_gradient),
             allow_unused=True,
             materialize_grads=True,

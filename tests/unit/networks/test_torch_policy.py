@@ -83,6 +83,20 @@ def test_gradients_of_all_parameters_are_those_of_automatic_differentiation(setu
         assert_close(gradients(policy)[name], expected, 2e-5)
 
 
+def test_gradients_follow_an_optimizer_that_lists_the_parameters_in_another_order() -> None:
+    setup = cnn()
+    policy, stock, observations = setup.build(), setup.build(), setup.observations(3)
+    policy.optimizer = th.optim.Adam(reversed(list(policy.parameters())), lr=1e-3)
+    heads = stock_heads(stock, observations)
+    slopes = [th.from_numpy(random(tuple(head.shape))) for head in heads]
+    th.autograd.backward(heads, slopes)
+    network = counterpart(policy)
+    network.forward(network.features(observations))
+    network.backward(slopes[0], slopes[1], None)
+    for name, expected in gradients(stock).items():
+        assert_close(gradients(policy)[name], expected, 2e-5)
+
+
 def random(shape: tuple[int, ...]) -> Any:
     return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
 
