@@ -17,6 +17,7 @@ from stable_baselines3.common.monitor import load_results
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import unwrap_vec_normalize
 
+from benchmarks.arguments import at_least, output_folder
 from benchmarks.learning_curve import draw_learning_curve
 from sb3_ppo_from_scratch.zoo.registration import ALGORITHM, register
 
@@ -38,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this command
     """
     parser.add_argument("--env", default="PongNoFrameskip-v4", help="id of a registered environment")
-    parser.add_argument("--steps", type=int, default=100_000, help="environment steps to train for")
+    parser.add_argument("--steps", type=at_least(1), default=100_000, help="environment steps to train for")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--eval-episodes", type=int, default=3, help="episodes before and after training")
-    parser.add_argument("--out", type=Path, default=Path("logs"), help="folder for the model and the picture")
+    parser.add_argument("--eval-episodes", type=at_least(1), default=3, help="episodes before and after training")
+    parser.add_argument("--out", type=output_folder, default="logs", help="folder for the model and the picture")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -49,8 +50,6 @@ def run(arguments: argparse.Namespace) -> None:
 
     :param arguments: as declared by ``add_arguments``
     """
-    if arguments.steps < 1:
-        raise SystemExit(f"--steps {arguments.steps}: train for at least one step.")
     register()
     set_random_seed(arguments.seed)
     manager = ExperimentManager(

@@ -57,16 +57,6 @@ class Outcome:
     figure: Figure
 
 
-def check_folder(out: Path) -> None:
-    """Refuse a place for the files before any work starts.
-
-    :param out: folder for the files
-    :raises SystemExit: if it is a file
-    """
-    if out.exists() and not out.is_dir():
-        raise SystemExit(f"--out {out}: is a file; give a folder.")
-
-
 def write_outcome(out: Path, outcome: Outcome) -> None:
     """Write table, picture and report, and tell where they are; a crash leaves what was there before.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
 from benchmarks.head_to_head.runs import Run, is_finished, objection, tabled_steps
 from benchmarks.head_to_head.schedule import Schedule
@@ -32,12 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sets = ", ".join(TASK_SETS)
     parser.add_argument("--tasks", default="classic", help=f"tasks and sets of tasks ({sets}), separated by commas")
     parser.add_argument("--algos", default="ours,sb3", help=f"separated by commas, of {','.join(ALGORITHMS)}")
-    parser.add_argument("--seeds", default="3", help="how many, from 0 on; or which, such as 0,3,7")
-    parser.add_argument("--steps", type=int, help="environment steps of every run; default: the task's own")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    parser.add_argument("--threads", type=int, help="of each run; default: what cores there are, shared by the jobs")
+    parser.add_argument("--seeds", type=seed_list, default="3", help=SEEDS_HELP)
+    parser.add_argument("--steps", type=at_least(1), help="environment steps of every run; default: the task's own")
+    parser.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time")
+    parser.add_argument(
+        "--threads", type=at_least(1), help="of each run; default: what cores there are, shared by the jobs"
+    )
     parser.add_argument("--device", default="cpu", help="where every side computes: cpu, cuda, ...")
-    parser.add_argument("--out", type=Path, default=Path("logs/head-to-head"), help="folder of table and runs")
+    parser.add_argument("--out", type=output_folder, default="logs/head-to-head", help="folder of table and runs")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -92,13 +95,8 @@ def planned_runs(arguments: argparse.Namespace, out: Path) -> tuple[list[Run], l
     :return: the runs, and a line for everything that is left out
     :raises ValueError: for an argument that cannot be used, or if nothing is left
     """
-    for name in ("jobs", "threads"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise ValueError(f"--{name} {value}: give at least 1.")
     tasks = chosen_tasks(arguments.tasks, arguments.steps)
     algorithms = chosen_algorithms(arguments.algos)
-    seeds = chosen_seeds(arguments.seeds)
     threads = arguments.threads or max(len(available_cores()) // arguments.jobs, 1)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     obstacles = {(task, one): obstacle(task, one) for task in tasks for one in algorithms}
@@ -106,7 +104,7 @@ def planned_runs(arguments: argparse.Namespace, out: Path) -> tuple[list[Run], l
     runs = [
         Run(task.name, one.name, seed, task.steps, threads, arguments.jobs, arguments.device, command)
         for task in tasks
-        for seed in seeds
+        for seed in arguments.seeds
         for one in algorithms
         if obstacles[task, one] is None
     ]
@@ -116,23 +114,6 @@ def planned_runs(arguments: argparse.Namespace, out: Path) -> tuple[list[Run], l
     if objections := [why for one in runs if (why := objection(out, one, tabled)) is not None]:
         raise ValueError("\n".join(objections))
     return runs, lines
-
-
-def chosen_seeds(text: str) -> list[int]:
-    """The seeds that a user asked for.
-
-    :param text: how many, from 0 on; or numbers separated by commas
-    :return: each once
-    :raises ValueError: for anything else
-    """
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts if part) or not any(parts):
-        raise ValueError(f"--seeds {text}: give how many, such as 5, or which, such as 0,3,7.")
-    if len(parts) > 1:
-        return list(dict.fromkeys(int(part) for part in parts if part))
-    if int(text) < 1:
-        raise ValueError(f"--seeds {text}: give at least 1, or which, such as 0,3,7.")
-    return list(range(int(text)))
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -115,10 +115,8 @@ def chosen_tasks(names: str, steps: int | None) -> list[Task]:
     :param names: of tasks and sets of tasks, separated by commas
     :param steps: to train for instead of the tasks' own; None for these
     :return: each task once, in the order given
-    :raises ValueError: for an unknown name, an unusable number of steps, or a task asked for with different steps
+    :raises ValueError: for an unknown name, or a task asked for with different steps
     """
-    if steps is not None and steps < 1:
-        raise ValueError(f"--steps {steps}: train for at least one step.")
     chosen: dict[str, Task] = {}
     for name in filter(None, (part.strip() for part in names.split(","))):
         if name not in TASK_SETS and name not in TASKS:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks.arguments import output_folder
 from benchmarks.head_to_head.references import REFERENCES
 from benchmarks.report import document, pictures
 from benchmarks.report.table import load, unfinished_rows
@@ -24,19 +25,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="results.csv or its folder; several are joined"
     )
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for report, summary and pictures; default: beside")
+    parser.add_argument(
+        "--out", type=output_folder, metavar="FOLDER", help="for report, summary and pictures; default: beside"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the tables, write the report, its summary and the pictures.
 
     :param arguments: as declared by ``add_arguments``
-    :raises SystemExit: for tables that cannot be read or joined, or a folder that is a file
+    :raises SystemExit: for tables that cannot be read or joined
     """
     first = arguments.results[0]
     folder = arguments.out or (first if first.is_dir() else first.parent)
-    if folder.exists() and not folder.is_dir():
-        raise SystemExit(f"--out {folder}: is a file; give a folder.")
     try:
         table = load(arguments.results)
     except ValueError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.arguments import at_least
 from benchmarks.throughput import storage
 from benchmarks.throughput.availability import runnable_part
 from benchmarks.throughput.cases import chosen_rows
@@ -33,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this command
     """
     parser.add_argument("--only", help="letters of rows, separated by commas, such as A,B; default: all")
-    parser.add_argument("--pairs", type=int, default=_ENOUGH_PAIRS, help="turns that every side gets")
+    parser.add_argument("--pairs", type=at_least(1), default=_ENOUGH_PAIRS, help="turns that every side gets")
     parser.add_argument("--json", type=Path, default=Path("logs/throughput.json"), help="raw times, after every row")
     parser.add_argument("--png", type=Path, default=Path("logs/throughput.png"), help="picture of the ratios")
     parser.add_argument("--device", default="cpu", help="where every side computes: cpu, cuda, ...")
-    parser.add_argument("--threads", type=int, default=2, help="torch threads of a side, and cores it may use")
+    parser.add_argument("--threads", type=at_least(1), default=2, help="torch threads of a side, and cores it may use")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--redraw", type=Path, metavar="FILE", help="measure nothing: tables and picture of this JSON")
 
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, save after every row, print the tables, draw the picture.
 
     :param arguments: as declared by ``add_arguments``
-    :raises SystemExit: for arguments out of range; at the end, if a row is incomplete
+    :raises SystemExit: for rows that do not exist; at the end, if a row is incomplete
     """
     if arguments.redraw is not None:
         results = storage.load(arguments.redraw)
@@ -60,9 +61,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _measure(arguments: argparse.Namespace) -> Results:
-    for name in ("pairs", "threads"):
-        if getattr(arguments, name) < 1:
-            raise SystemExit(f"--{name} {getattr(arguments, name)}: give at least 1.")
     try:
         rows = chosen_rows(arguments.only)
     except ValueError as error:

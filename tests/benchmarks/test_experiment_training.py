@@ -83,9 +83,6 @@ def test_planned_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "given,message",
     [
-        (["--jobs", "0"], "--jobs 0: give at least 1"),
-        (["--steps", "-1"], "--steps -1: give at least 1"),
-        (["--seeds", "x"], "--seeds x"),
         (["--tasks", "Nowhere-v0"], "no environment 'Nowhere-v0' is registered"),
         (["--tasks", ","], "name at least one"),
         (["--tasks", "Pendulum-v1"], "no number of steps for Pendulum-v1; give --steps"),

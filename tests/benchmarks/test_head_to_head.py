@@ -19,7 +19,7 @@ from stable_baselines3.common.utils import FloatSchedule
 
 from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
 from benchmarks.head_to_head.checkpoint import State, latest_checkpoint, save_checkpoint, saved_model, saved_state
-from benchmarks.head_to_head.command import chosen_seeds, planned_runs
+from benchmarks.head_to_head.command import planned_runs
 from benchmarks.head_to_head.evaluation import episode_returns
 from benchmarks.head_to_head.experiment import Experiment
 from benchmarks.head_to_head.files import locked
@@ -113,7 +113,6 @@ def test_tasks_by_name_and_by_set() -> None:
     "names, steps, words",
     [
         ("CartPole-v1,Nothing-v0", None, "'Nothing-v0'"),
-        ("CartPole-v1", 0, "--steps 0"),
         (" , ", None, "at least one task"),
         ("atari,atari49", None, "BreakoutNoFrameskip-v4 is asked for with 1,000,000 and with 10,000,000"),
     ],
@@ -130,21 +129,16 @@ def test_algorithms_by_name() -> None:
             chosen_algorithms(names)
 
 
-@pytest.mark.parametrize("text, seeds", [("3", [0, 1, 2]), ("0,3,7", [0, 3, 7]), ("5,", [5]), ("2,2", [2])])
-def test_seeds(text: str, seeds: list[int]) -> None:
-    assert chosen_seeds(text) == seeds
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "x", "", ",", "1.5"])
-def test_unusable_seeds_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--seeds"):
-        chosen_seeds(text)
-
-
 def test_what_cannot_run_here_is_left_out_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.head_to_head.algorithms.find_spec", lambda name: None if name == "sbx" else name)
     plan = argparse.Namespace(
-        tasks="CartPole-v1,PongNoFrameskip-v4", algos="trpo,sbx", seeds="2", steps=None, jobs=2, threads=3, device="cpu"
+        tasks="CartPole-v1,PongNoFrameskip-v4",
+        algos="trpo,sbx",
+        seeds=[0, 1],
+        steps=None,
+        jobs=2,
+        threads=3,
+        device="cpu",
     )
     runs, lines = planned_runs(plan, tmp_path)
     assert [run.key for run in runs] == [("CartPole-v1", "trpo", 0), ("CartPole-v1", "trpo", 1)]

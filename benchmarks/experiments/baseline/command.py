@@ -6,12 +6,12 @@ Owns the command line, the judgement and the picture; must not know how a gradie
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.baseline.cart_pole import sampled_episodes
 from benchmarks.experiments.baseline.gradients import (
     CONSTANT,
@@ -24,9 +24,8 @@ from benchmarks.experiments.baseline.gradients import (
     estimator,
     half_trained_policy,
 )
-from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, MARKERS, label, panels
-from benchmarks.head_to_head.command import chosen_seeds
 
 _DOCUMENT = {RAW: 0.143, CONSTANT: 0.222, EPISODE_MEAN: 0.140, STANDARDISED: 0.148}
 _SAME = 1.1  # two ratios closer than this count as the same
@@ -43,10 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this command
     """
-    parser.add_argument("--episodes", type=int, default=1_000, help="whose gradients are compared, for each policy")
+    parser.add_argument(
+        "--episodes", type=at_least(2), default=1_000, help="whose gradients are compared, for each policy"
+    )
     parser.add_argument("--length", type=float, default=250.0, help="steps an episode that make a half-trained policy")
-    parser.add_argument("--seeds", default="5", help="how many policies, from 0 on; or which, such as 0,3,7")
-    parser.add_argument("--out", type=Path, default=Path("logs/baseline"), help="folder of table, picture and report")
+    parser.add_argument("--seeds", type=seed_list, default="5", help=f"of policies: {SEEDS_HELP}")
+    parser.add_argument(
+        "--out", type=output_folder, default="logs/baseline", help="folder of table, picture and report"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -55,20 +58,13 @@ def run(arguments: argparse.Namespace) -> None:
     :param arguments: as declared by ``add_arguments``
     :raises SystemExit: for arguments that cannot be used
     """
-    if arguments.episodes < 2:
-        raise SystemExit(f"--episodes {arguments.episodes}: a variance needs at least 2.")
     if not 1 <= arguments.length <= 500:
         raise SystemExit(f"--length {arguments.length:g}: episodes have 1 to 500 steps.")
-    try:
-        seeds = chosen_seeds(arguments.seeds)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-    check_folder(arguments.out)
-    table = measurements(seeds, arguments.episodes, arguments.length)
+    table = measurements(arguments.seeds, arguments.episodes, arguments.length)
     setting = _SETTING.format(
         length=arguments.length,
         trained=f"{table['trained_episodes'].min()}–{table['trained_episodes'].max()}",
-        seeds=len(seeds),
+        seeds=len(arguments.seeds),
         episodes=arguments.episodes,
         floor=arguments.episodes**-0.5,
     )

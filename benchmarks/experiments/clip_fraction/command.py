@@ -6,13 +6,13 @@ Owns the runs, the command line, the judgement and the picture; must not know ho
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.clip_fraction.epochs import (
     EPOCHS,
     GRIDWORLD,
@@ -21,9 +21,8 @@ from benchmarks.experiments.clip_fraction.epochs import (
     first_minibatch_clip_fraction,
     measured_run,
 )
-from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, MARKERS, label, panels
-from benchmarks.head_to_head.command import chosen_seeds
 
 _MANY, _KL_TARGET = 0.3, 0.03  # the document's signs of too much
 _SETTING = """\
@@ -37,10 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this command
     """
-    parser.add_argument("--rollouts", type=int, default=10, help="of each run; the document trains for 10")
-    parser.add_argument("--seeds", default="5", help="how many, from 0 on; or which, such as 0,3,7")
+    parser.add_argument("--rollouts", type=at_least(1), default=10, help="of each run; the document trains for 10")
+    parser.add_argument("--seeds", type=seed_list, default="5", help=SEEDS_HELP)
     parser.add_argument(
-        "--out", type=Path, default=Path("logs/clip-fraction"), help="folder of table, picture and report"
+        "--out", type=output_folder, default="logs/clip-fraction", help="folder of table, picture and report"
     )
 
 
@@ -48,19 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, judge, draw.
 
     :param arguments: as declared by ``add_arguments``
-    :raises SystemExit: for arguments that cannot be used
     """
-    if arguments.rollouts < 1:
-        raise SystemExit(f"--rollouts {arguments.rollouts}: give at least 1.")
-    try:
-        seeds = chosen_seeds(arguments.seeds)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-    check_folder(arguments.out)
-    combinations = [(task, n_epochs, seed) for task in TASKS for n_epochs in EPOCHS for seed in seeds]
+    combinations = [(task, n_epochs, seed) for task in TASKS for n_epochs in EPOCHS for seed in arguments.seeds]
     table = pd.concat([measured_run(*one, arguments.rollouts) for one in combinations], ignore_index=True)
-    first = first_minibatch_clip_fraction(seeds[0])
-    setting = _SETTING.format(n_steps=N_STEPS, rollouts=arguments.rollouts, seeds=len(seeds))
+    first = first_minibatch_clip_fraction(arguments.seeds[0])
+    setting = _SETTING.format(n_steps=N_STEPS, rollouts=arguments.rollouts, seeds=len(arguments.seeds))
     title = "Clip fraction: how often a rollout can be used"
     write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table, first), picture(table)))
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.arguments import at_least, output_folder
 from benchmarks.experiments.gae.experiment import (
     BATCH,
     CRITICS,
@@ -26,7 +26,7 @@ from benchmarks.experiments.gae.experiment import (
     measurements,
     over_draws,
 )
-from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, label, panels
 
 _ZERO = 1e-10  # of a bias in closed form: rounding of sums of numbers of order 1
@@ -45,20 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this command
     """
-    parser.add_argument("--episodes", type=int, default=50_000, help="sampled beside the closed form")
+    parser.add_argument("--episodes", type=at_least(2), default=50_000, help="sampled beside the closed form")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("logs/gae"), help="folder of table, picture and report")
+    parser.add_argument("--out", type=output_folder, default="logs/gae", help="folder of table, picture and report")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, judge, draw.
 
     :param arguments: as declared by ``add_arguments``
-    :raises SystemExit: for arguments that cannot be used
     """
-    if arguments.episodes < 2:
-        raise SystemExit(f"--episodes {arguments.episodes}: a variance needs at least 2.")
-    check_folder(arguments.out)
     table = measurements(arguments.episodes, arguments.seed)
     z_scores = (table["sampled_mean"] - table["mean"]).abs() / np.sqrt(table["variance"] / table["episodes"])
     setting = _SETTING.format(episodes=arguments.episodes, z=z_scores.max())

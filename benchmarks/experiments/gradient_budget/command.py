@@ -6,7 +6,6 @@ Owns the runs, the command line, the judgement and the picture; must not know ho
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,10 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.gradient_budget.norms import GradientBudget
-from benchmarks.experiments.outcome import Claim, Outcome, check_folder, write_outcome
+from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, label, panels
-from benchmarks.head_to_head.command import chosen_seeds
 from sb3_ppo_from_scratch import PPO
 
 RAW, NORMALISED = "raw", "normalised"
@@ -41,10 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this command
     """
-    parser.add_argument("--steps", type=int, default=100_000, help="environment steps of each run")
-    parser.add_argument("--seeds", default="2", help="how many, from 0 on; or which, such as 0,3,7")
     parser.add_argument(
-        "--out", type=Path, default=Path("logs/gradient-budget"), help="folder of table, picture and report"
+        "--steps", type=at_least(N_ENVS * N_STEPS), default=100_000, help="environment steps of each run"
+    )
+    parser.add_argument("--seeds", type=seed_list, default="2", help=SEEDS_HELP)
+    parser.add_argument(
+        "--out", type=output_folder, default="logs/gradient-budget", help="folder of table, picture and report"
     )
 
 
@@ -52,23 +53,17 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, judge, draw.
 
     :param arguments: as declared by ``add_arguments``
-    :raises SystemExit: for arguments that cannot be used
     """
-    if arguments.steps < N_ENVS * N_STEPS:
-        raise SystemExit(f"--steps {arguments.steps}: give at least one rollout of {N_ENVS * N_STEPS:,}.")
-    try:
-        seeds = chosen_seeds(arguments.seeds)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-    check_folder(arguments.out)
-    table = pd.concat([measured_run(kind, seed, arguments.steps) for kind in (RAW, NORMALISED) for seed in seeds])
+    table = pd.concat(
+        [measured_run(kind, seed, arguments.steps) for kind in (RAW, NORMALISED) for seed in arguments.seeds]
+    )
     setting = _SETTING.format(
         env=ENV_ID,
         n_envs=N_ENVS,
         n_steps=N_STEPS,
         gamma=GAMMA,
         bound=MAX_GRAD_NORM,
-        seeds=len(seeds),
+        seeds=len(arguments.seeds),
         steps=arguments.steps,
     )
     title = "The gradient budget: raw against normalised rewards"

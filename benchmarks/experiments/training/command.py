@@ -8,15 +8,14 @@ from __future__ import annotations
 import argparse
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import gymnasium as gym
 import pandas as pd
 
-from benchmarks.experiments.outcome import Outcome, check_folder, write_outcome
+from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
+from benchmarks.experiments.outcome import Outcome, write_outcome
 from benchmarks.experiments.training.runs import Run, read_result
 from benchmarks.experiments.training.schedule import do_runs
-from benchmarks.head_to_head.command import chosen_seeds
 
 
 def add_training_arguments(
@@ -32,12 +31,12 @@ def add_training_arguments(
     """
     parser.add_argument("--tasks", default=",".join(steps), help="ids of registered environments, separated by commas")
     parser.add_argument("--settings", default=",".join(settings), help="separated by commas; default: all")
-    parser.add_argument("--seeds", default=seeds, help="how many, from 0 on; or which, such as 0,3,7")
+    parser.add_argument("--seeds", type=seed_list, default=seeds, help=SEEDS_HELP)
     own = ", ".join(f"{n:,} on {task}" for task, n in steps.items())
-    parser.add_argument("--steps", type=int, help=f"environment steps of every run; default: {own}")
+    parser.add_argument("--steps", type=at_least(1), help=f"environment steps of every run; default: {own}")
     parser.set_defaults(task_steps=steps)
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each with one thread")
-    parser.add_argument("--out", type=Path, default=Path("logs") / experiment, help="folder of results and report")
+    parser.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time, each with one thread")
+    parser.add_argument("--out", type=output_folder, default=f"logs/{experiment}", help="folder of results and report")
 
 
 def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Sequence[str]) -> list[Run]:
@@ -49,11 +48,6 @@ def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Seque
     :return: the runs asked for
     :raises ValueError: for an argument that cannot be used, or a run that was finished with other steps
     """
-    for name in ("jobs", "steps"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise ValueError(f"--{name} {value}: give at least 1.")
-    seeds = chosen_seeds(arguments.seeds)
     tasks, wanted = (_parts(getattr(arguments, name), name) for name in ("tasks", "settings"))
     for task in tasks:
         if task not in gym.registry:
@@ -68,7 +62,9 @@ def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Seque
     steps = {task: arguments.steps or arguments.task_steps.get(task) for task in tasks}
     if missing := [task for task, n in steps.items() if n is None]:
         raise ValueError(f"--tasks {arguments.tasks}: there is no number of steps for {missing[0]}; give --steps.")
-    runs = [Run(experiment, task, name, seed, steps[task]) for seed in seeds for task in tasks for name in wanted]
+    runs = [
+        Run(experiment, task, name, seed, steps[task]) for seed in arguments.seeds for task in tasks for name in wanted
+    ]
     for run in runs:
         read_result(arguments.out, run)
     return runs
@@ -85,7 +81,6 @@ def perform(
     :param judge: makes an outcome of the table of results
     :raises SystemExit: for arguments that cannot be used, before any work; at the end, if a run did not finish
     """
-    check_folder(arguments.out)
     try:
         runs = planned_runs(arguments, experiment, settings)
     except ValueError as error:
