@@ -1,6 +1,6 @@
 """The command line of the examination, and its exit codes.
 
-Owns arguments and exit codes; must not know how anything is measured, judged or printed.
+Owns arguments, exit codes and with them which causes count; must not know how anything is measured, judged or printed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sb3_ppo_from_scratch.check.examination import examination
 from sb3_ppo_from_scratch.check.subject import N_ENVS, UnusableError, environment, saved_n_envs, subject
 from sb3_ppo_from_scratch.core.health import Thresholds
 
+# What a single rollout can prove; the other causes need a history, or are no fault in a model at its beginning.
 # 1 is Python's own for a crash, 2 argparse's for arguments that cannot be used.
 EXIT_CODES = {
     "not_finite": 3,
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = subject(parsed.model, env, parsed.n_steps, parsed.seed)
     except UnusableError as error:
         parser.error(str(error))
-    result = examination(model, Thresholds())
+    result = examination(model, Thresholds(), EXIT_CODES)
     env.close()
     name = "a new model" if parsed.model is None else parsed.model.name
     show(result, f"{name} on {parsed.env}: {model.n_envs} × {model.n_steps} steps, one update", Console())

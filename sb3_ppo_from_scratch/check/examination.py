@@ -1,10 +1,11 @@
 """One rollout and one update of a model, and what is wrong with them.
 
-Owns the order of measurements and which causes count; must not know how the result is shown.
+Owns the order of measurements and findings; must not know which causes count, nor how the result is shown.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,18 +31,6 @@ from sb3_ppo_from_scratch.core.judgements import (
 )
 from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
 
-# What a single rollout can prove. The other causes need a history, or are no fault in a model at its beginning.
-_COUNTING = (
-    "not_finite",
-    "log_probabilities",
-    "frame_skip",
-    "normalization_gamma",
-    "entropy_collapse",
-    "dead_policy",
-    "reward_scale",
-    "joint_clipping",
-    "discount_horizon",
-)
 # Far more steps than are taken, so that schedules are at their beginning.
 _ENDLESS = 10**12
 
@@ -71,11 +60,12 @@ class NotFiniteError(Exception):
         return Finding("not_finite", f"{self}.", "Find out where it comes from before training any further.")
 
 
-def examination(model: PPO, limits: Thresholds) -> Examination:
+def examination(model: PPO, limits: Thresholds, counting: Container[str]) -> Examination:
     """Let a model act and learn once, and judge what is seen.
 
     :param model: with environments; it is trained, and not to be used afterwards
     :param limits: of health
+    :param counting: the causes that are looked for
     :return: numbers and findings
     """
     watch = _OneUpdate()
@@ -87,7 +77,7 @@ def examination(model: PPO, limits: Thresholds) -> Examination:
     except NotFiniteError as error:
         not_finite = [error.finding()]
     verdicts = _verdicts(model, watch, limits)
-    found = [*not_finite, *(verdicts.get(cause) for cause in CAUSES if cause in _COUNTING)]
+    found = [*not_finite, *(verdicts.get(cause) for cause in CAUSES if cause in counting)]
     findings = [finding for finding in found if finding is not None]
     return Examination(watch.statistics, watch.probe, watch.outcome, watch.episodes, findings)
 

@@ -21,6 +21,10 @@ from sb3_ppo_from_scratch.networks.observations import as_tensors
 Actions = npt.NDArray[Any]
 
 
+class DivergedError(ValueError):
+    """The policy's outputs are not numbers any more; a ``ValueError``, as torch's distributions raise there."""
+
+
 class Actor(Protocol):
     """Acts for E environments at once."""
 
@@ -107,7 +111,10 @@ class FusedActor:
         """Nothing to draw: gSDE has no counterpart."""
 
     def act(self, observations: Any) -> tuple[Actions, th.Tensor, th.Tensor]:
-        """See ``Actor``."""
+        """See ``Actor``.
+
+        :raises DivergedError: if an action's log-probability is not finite
+        """
         network = self._network
         features = network.features(observations)
         with th.no_grad(), network.computing(len(features)):
@@ -116,7 +123,7 @@ class FusedActor:
         actions = network.family.sample(outputs, log_std, self._generator)
         log_prob = network.family.evaluate(outputs, log_std, actions).log_prob
         if not np.isfinite(log_prob).all():
-            raise ValueError(
+            raise DivergedError(
                 "The policy has diverged: it gives its own action the log-probability "
                 f"{log_prob[~np.isfinite(log_prob)][0]}. Lower learning_rate or max_grad_norm, or normalise "
                 "observations and rewards (VecNormalize)."

@@ -21,6 +21,7 @@ from scipy import stats
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ppo_from_scratch import PPO
+from tests.cartpole import cartpole_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:precision='bf16' is slower:UserWarning")]
 
@@ -99,20 +100,7 @@ def area_under_the_learning_curve(seed: int, settings: dict[str, Any]) -> float:
         returns.extend(info["episode"]["r"] for info in local_variables["infos"] if "episode" in info)
         return True
 
-    PPO(
-        "MlpPolicy",
-        make_vec_env("CartPole-v1", n_envs=8, seed=seed),
-        n_steps=32,
-        batch_size=256,
-        n_epochs=20,
-        gamma=0.98,
-        gae_lambda=0.8,
-        learning_rate=lambda progress: 1e-3 * progress,
-        clip_range=lambda progress: 0.2 * progress,
-        seed=seed,
-        device="cpu",
-        **settings,
-    ).learn(20_000, callback=keep_returns)
+    cartpole_model(PPO, seed, **settings).learn(20_000, callback=keep_returns)
     # An episode of CartPole returns its length, so that lengths weigh returns.
     return float(np.average(np.minimum(returns, 195.0), weights=returns))
 

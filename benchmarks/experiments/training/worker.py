@@ -19,8 +19,7 @@ from benchmarks.experiments.training.runs import BUSY, Run, read_result, write_r
 from benchmarks.head_to_head.files import locked
 from benchmarks.head_to_head.provenance import provenance
 from sb3_ppo_from_scratch import PPO
-
-_DIVERGED = "policy has diverged"  # what PPO says then
+from sb3_ppo_from_scratch.rollout.actors import DivergedError
 
 
 def main() -> None:
@@ -70,9 +69,7 @@ def learn(model: PPO, steps: int, episodes: Episodes) -> bool:
     """
     try:
         model.learn(steps, callback=EpisodesCallback(episodes), log_interval=None)
-    except ValueError as error:
-        if _DIVERGED not in str(error):
-            raise
+    except DivergedError:
         return False
     return True
 

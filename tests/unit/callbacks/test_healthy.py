@@ -11,27 +11,15 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
+from tests.cartpole import cartpole_model
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("algorithm", [PPO, stable_baselines3.PPO])
 def test_cartpole_with_the_zoos_settings_is_healthy(algorithm: Any, seed: int) -> None:
     """With warnings as errors, as everywhere in these tests."""
-    model = algorithm(
-        "MlpPolicy",
-        make_vec_env("CartPole-v1", 8, seed=seed),
-        n_steps=32,
-        batch_size=256,
-        n_epochs=20,
-        gamma=0.98,
-        gae_lambda=0.8,
-        learning_rate=lambda progress: 1e-3 * progress,
-        clip_range=lambda progress: 0.2 * progress,
-        seed=seed,
-        device="cpu",
-    )
     callback = DiagnosticsCallback(max_cost=math.inf)
-    model.learn(8_192, callback=callback)
+    cartpole_model(algorithm, seed).learn(8_192, callback=callback)
     assert callback.logger.name_to_value == {}  # the last row is dumped
 
 
