@@ -9,106 +9,30 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-import stable_baselines3
 import torch as th
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.buffers import RolloutBuffer as StockRolloutBuffer
-from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecTransposeImage
 
-from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.core.arrays import stacked
-from sb3_ppo_from_scratch.core.records import FrameStacks
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
 from sb3_ppo_from_scratch.rollout.frames import FramePool
-from sb3_ppo_from_scratch.rollout.minibatches import rows
-from tests.environments import vector_environment
-
-Bytes = npt.NDArray[np.uint8]
-T, E, C, H, W = 20, 3, 4, 6, 5
-
-
-class Screens:
-    """E environments that show random frames through a stack, as SB3's VecFrameStack or with a full stack at a start.
-
-    :param n_values: of a pixel; one makes all frames empty, two of one pixel repeat each other
-    :param end_rate: share of steps that end an episode
-    :param is_emptied: whether an episode starts with one frame and empty ones, else with C new frames
-    """
-
-    def __init__(
-        self, seed: int, n_envs: int = E, shape: tuple[int, ...] = (C, H, W), n_values: int = 256, **ends: Any
-    ) -> None:
-        self._rng = np.random.default_rng(seed)
-        self._bank = self._rng.integers(0, n_values, (200, *shape[1:]), dtype=np.uint8)
-        self._end_rate: float = ends.get("end_rate", 0.1)
-        self._is_emptied: bool = ends.get("is_emptied", True)
-        self._stacks = np.zeros((n_envs, *shape), np.uint8)
-
-    def _frames(self, *shape: int) -> Bytes:
-        frames: Bytes = self._bank[self._rng.integers(0, len(self._bank), shape)]
-        return frames
-
-    def step(self) -> Bytes:
-        ended = self._rng.random(len(self._stacks)) < self._end_rate
-        self._stacks[:, :-1] = self._stacks[:, 1:]
-        self._stacks[ended] = 0 if self._is_emptied else self._frames(ended.sum(), self._stacks.shape[1])
-        self._stacks[:, -1] = self._frames(len(self._stacks))
-        return self._stacks.copy()
-
-    def rollout(self, n_steps: int = T) -> Bytes:
-        return np.stack([self.step() for _ in range(n_steps)])
-
-
-def new_buffer(observations: npt.NDArray[Any], buffer_class: type[Any] = RolloutBuffer) -> Any:
-    """Empty, for rollouts of that shape of bytes."""
-    space = spaces.Box(0, 255, observations.shape[2:], np.uint8)
-    n_steps, n_envs = observations.shape[:2]
-    return buffer_class(n_steps, space, spaces.Discrete(2), "cpu", n_envs=n_envs)
-
-
-def add_steps(buffer: Any, observations: npt.NDArray[Any] | list[npt.NDArray[Any]]) -> None:
-    for row in observations:
-        scalars = np.zeros(len(row), np.float32)
-        buffer.add(row, scalars[:, None], scalars, scalars, th.from_numpy(scalars), th.from_numpy(scalars))
-
-
-def filled(observations: npt.NDArray[Any]) -> Any:
-    buffer = new_buffer(observations)
-    add_steps(buffer, observations)
-    return buffer
-
-
-def keeps_frames(buffer: RolloutBuffer) -> bool:
-    rollout = buffer.packed()
-    assert rollout is not None
-    return isinstance(rollout.observations, FrameStacks)
-
-
-def n_bytes(holder: Any) -> int:
-    """Of every array that an object holds, at any depth."""
-    if isinstance(holder, np.ndarray):
-        return holder.nbytes
-    parts = holder if isinstance(holder, (list, tuple)) else getattr(holder, "__dict__", {}).values()
-    return sum(map(n_bytes, parts))
-
-
-def assert_reads_as(buffer: RolloutBuffer, observations: npt.NDArray[Any]) -> None:
-    """Whatever way is taken to read the observations, and as often as one likes."""
-    n_samples = observations.shape[0] * observations.shape[1]
-    for _ in range(2):
-        np.testing.assert_array_equal(buffer.observations, observations, strict=True)
-        some = np.random.default_rng(0).permutation(n_samples)[: n_samples // 2 + 1]
-        served = buffer._get_samples(some).observations.numpy()
-        np.testing.assert_array_equal(served, rows(observations, some), strict=True)
-        rollout = buffer.packed()
-        assert rollout is not None
-        packed = rollout.observations
-        columns = stacked(*packed) if isinstance(packed, FrameStacks) else packed
-        np.testing.assert_array_equal(columns, observations.reshape(n_samples, *observations.shape[2:]), strict=True)
+from tests.unit.rollout.screens import (
+    C,
+    E,
+    H,
+    Screens,
+    T,
+    W,
+    add_steps,
+    assert_reads_as,
+    filled,
+    keeps_frames,
+    n_bytes,
+    new_buffer,
+)
 
 
 @given(
@@ -328,64 +252,3 @@ def test_stacks_are_put_together_by_numpy_and_torch_alike(as_library: Callable[[
         index = rng.integers(0, 9, shape).astype(np.int32)
         together = np.asarray(stacked(as_library(frames), as_library(index)))
         np.testing.assert_array_equal(together, frames[index], strict=True)
-
-
-def stacked_environment() -> VecEnv:
-    """Three environments of single grey images, seen four at a time as SB3's Atari wrappers do."""
-    environment = vector_environment(3, observation=spaces.Box(0, 255, (12, 12, 1), np.uint8), time_limit=5)
-    return VecTransposeImage(VecFrameStack(environment, n_stack=4))
-
-
-def test_frame_stacks_of_stable_baselines3_are_served_as_its_own_buffer_serves_them() -> None:
-    environment = stacked_environment()
-    rng = np.random.default_rng(0)
-    spaces_and_device = (environment.observation_space, environment.action_space, "cpu")
-    ours = RolloutBuffer(64, *spaces_and_device, n_envs=3)
-    theirs = StockRolloutBuffer(64, *spaces_and_device, n_envs=3)
-    observations: Any = environment.reset()
-    for _ in range(2):
-        ours.reset()
-        theirs.reset()
-        for _ in range(64):
-            add_steps(ours, [observations])
-            add_steps(theirs, [observations])
-            observations, *_ = environment.step(rng.integers(0, 3, 3))
-        assert keeps_frames(ours)
-        np.testing.assert_array_equal(ours.observations, theirs.observations, strict=True)
-        served = []
-        buffers: tuple[Any, ...] = (ours, theirs)
-        for buffer in buffers:
-            np.random.seed(0)
-            served.append([batch.observations for batch in buffer.get(50)])
-        th.testing.assert_close(*served, rtol=0, atol=0)
-
-
-def parameters_after_learning(algorithm: type[Any], *, is_plain: bool = False, **settings: Any) -> dict[str, th.Tensor]:
-    """Of a perceptron over stacks, after three rollouts; made to store plainly on request."""
-    model = algorithm(
-        "MlpPolicy", stacked_environment(), n_steps=16, batch_size=12, n_epochs=2, seed=0, device="cpu", **settings
-    )
-    if is_plain:
-        model.rollout_buffer.observations = model.rollout_buffer.observations
-    model.learn(3 * 16 * 3)
-    if isinstance(model.rollout_buffer, RolloutBuffer):
-        assert keeps_frames(model.rollout_buffer) is not is_plain
-    parameters: dict[str, th.Tensor] = model.policy.state_dict()
-    return parameters
-
-
-@pytest.mark.parametrize(
-    "algorithm, settings",
-    [
-        pytest.param(stable_baselines3.PPO, {"rollout_buffer_class": RolloutBuffer}, id="stock"),
-        pytest.param(PPO, {"engine": "reference"}, id="reference"),
-    ],
-)
-def test_learning_from_frames_is_learning_from_stacks(algorithm: type[Any], settings: dict[str, Any]) -> None:
-    ours = parameters_after_learning(algorithm, **settings)
-    th.testing.assert_close(ours, dict(parameters_after_learning(stable_baselines3.PPO)), rtol=0, atol=0)
-
-
-def test_the_auto_engine_learns_the_same_from_frames_and_from_arrays() -> None:
-    frames, arrays = (parameters_after_learning(PPO, is_plain=is_plain) for is_plain in (False, True))
-    th.testing.assert_close(frames, arrays, rtol=0, atol=0)

@@ -1,13 +1,11 @@
-"""The parts of `python -m benchmarks head-to-head`: what is compared, evaluated, saved and joined."""
+"""Two sides of a head-to-head run: the same hyperparameters, the same evaluation, nothing lost in a checkpoint."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
@@ -17,17 +15,12 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import FloatSchedule
 
-from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
+from benchmarks.head_to_head.algorithms import ALGORITHMS, obstacle
 from benchmarks.head_to_head.checkpoint import State, latest_checkpoint, save_checkpoint, saved_model, saved_state
-from benchmarks.head_to_head.command import planned_runs
 from benchmarks.head_to_head.evaluation import episode_returns
 from benchmarks.head_to_head.experiment import Experiment
-from benchmarks.head_to_head.files import locked
 from benchmarks.head_to_head.hyperparameters import entry_of
-from benchmarks.head_to_head.references import REFERENCES
-from benchmarks.head_to_head.runs import Run, is_finished, objection, tabled_steps, write_order
-from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS, join_rows, read_rows, write_rows
-from benchmarks.head_to_head.tasks import TASK_SETS, TASKS, Task, chosen_tasks
+from benchmarks.head_to_head.tasks import TASK_SETS, TASKS, Task
 
 COMMITTED = TASK_SETS["committed"]
 MARIO = "SuperMarioBros1-1-v0"
@@ -57,100 +50,6 @@ def observation_statistics(model: OnPolicyAlgorithm) -> RunningMeanStd:
     assert normalize is not None
     assert isinstance(normalize.obs_rms, RunningMeanStd)
     return normalize.obs_rms
-
-
-def rows_of(run: Run, *steps: int, final: bool) -> list[dict[str, Any]]:
-    named = {"task": run.task, "algorithm": run.algorithm, "seed": run.seed}
-    last = len(steps) - 1
-    return [
-        {**dict.fromkeys(COLUMNS, ""), **named, "steps": at, "final": final and i == last} for i, at in enumerate(steps)
-    ]
-
-
-def a_run(**changes: Any) -> Run:
-    run = Run("CartPole-v1", "ours", seed=0, steps=100, threads=1, jobs=1, device="cpu", command="")
-    return replace(run, **changes)
-
-
-# ---------------------------------------------------------------- tasks, algorithms, references
-
-
-def test_atari49_are_the_games_of_the_paper_for_ten_million_steps() -> None:
-    games = TASK_SETS["atari49"]
-    assert len(games) == len({task.name for task in games}) == 49
-    assert {task.steps for task in games} == {10_000_000}
-    names = {task.name.removesuffix("NoFrameskip-v4") for task in games}
-    assert {"Alien", "Pong", "Zaxxon", "MontezumaRevenge", "WizardOfWor"} <= names
-    # Games of ALE that the paper does not have.
-    assert names.isdisjoint({"Berzerk", "Defender", "Hero", "Phoenix", "Skiing", "Solaris", "Surround", "YarsRevenge"})
-
-
-def test_every_task_but_mario_is_registered_and_every_task_has_a_reference() -> None:
-    assert set(REFERENCES) == set(TASKS)
-    for name in TASKS.keys() - {MARIO}:
-        assert gym.spec(name).id == name
-    for references in REFERENCES.values():
-        assert references
-        assert all(np.isfinite(one.score) and one.source for one in references)
-
-
-@pytest.mark.parametrize("game, scores", [("Pong", [20.989, 20.7, 20.36, 20.309]), ("Alien", [1850.3, 1744.76])])
-def test_references_of_games(game: str, scores: list[float]) -> None:
-    references = REFERENCES[f"{game}NoFrameskip-v4"]
-    assert [one.score for one in references] == scores
-    assert {one.steps for one in references} == {10_000_000}
-
-
-def test_tasks_by_name_and_by_set() -> None:
-    assert [task.name for task in chosen_tasks("mujoco,CartPole-v1,Hopper-v5", None)] == [
-        *("HalfCheetah-v5", "Hopper-v5", "CartPole-v1")
-    ]
-    assert [task.steps for task in chosen_tasks("PongNoFrameskip-v4", None)] == [1_500_000]
-    assert {task.steps for task in chosen_tasks("atari,atari49", 7)} == {7}
-
-
-@pytest.mark.parametrize(
-    "names, steps, words",
-    [
-        ("CartPole-v1,Nothing-v0", None, "'Nothing-v0'"),
-        (" , ", None, "at least one task"),
-        ("atari,atari49", None, "BreakoutNoFrameskip-v4 is asked for with 1,000,000 and with 10,000,000"),
-    ],
-)
-def test_unusable_tasks_are_refused(names: str, steps: int | None, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        chosen_tasks(names, steps)
-
-
-def test_algorithms_by_name() -> None:
-    assert [one.name for one in chosen_algorithms("sb3, ours,sb3")] == ["sb3", "ours"]
-    for names, words in (("ours,ppo2", "'ppo2'"), ("", "''")):
-        with pytest.raises(ValueError, match=words):
-            chosen_algorithms(names)
-
-
-def test_what_cannot_run_here_is_left_out_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.head_to_head.algorithms.find_spec", lambda name: None if name == "sbx" else name)
-    plan = argparse.Namespace(
-        tasks="CartPole-v1,PongNoFrameskip-v4",
-        algos="trpo,sbx",
-        seeds=[0, 1],
-        steps=None,
-        jobs=2,
-        threads=3,
-        device="cpu",
-    )
-    runs, lines = planned_runs(plan, tmp_path)
-    assert [run.key for run in runs] == [("CartPole-v1", "trpo", 0), ("CartPole-v1", "trpo", 1)]
-    assert {(run.steps, run.threads, run.jobs) for run in runs} == {(100_000, 3, 2)}
-    assert lines[0] == ("CartPole-v1: without sbx, sbx is not installed (pip install 'sb3_ppo_from_scratch[sbx]').")
-    assert lines[1] == "PongNoFrameskip-v4: without trpo, no hyperparameters for PongNoFrameskip-v4 in trpo.yml."
-    plan.algos = "sbx"
-    with pytest.raises(ValueError, match=r"(?s)\[sbx\].*Nothing is left to run"):
-        planned_runs(plan, tmp_path)
-
-
-# ---------------------------------------------------------------- hyperparameters
 
 
 # Importing Box2D warns of types without the attribute; turned into an error in there, that ends the process.
@@ -208,9 +107,6 @@ def test_ppo_can_be_trained_on_every_task_that_is_installed() -> None:
             assert obstacle(task, ALGORITHMS["a2c"]) is None
 
 
-# ---------------------------------------------------------------- evaluation
-
-
 @pytest.mark.parametrize("task", [one for one in COMMITTED if one.name != MARIO], ids=lambda task: task.name)
 def test_actions_are_evaluated_as_rl_zoo3_does(task: Task, tmp_path: Path) -> None:
     manager = ExperimentManager(argparse.Namespace(), "ppo", task.name, str(tmp_path), verbose=0)
@@ -266,9 +162,6 @@ def test_evaluation_sees_the_statistics_of_training_and_raw_rewards(tmp_path: Pa
     observation_statistics(model).mean = np.full(6, -1e9)
     # The same action all the time, and one point lost for each of 500 steps.
     assert episode_returns(model, experiment, task, 2, seed=1) == [-500.0, -500.0]
-
-
-# ---------------------------------------------------------------- checkpoints
 
 
 def test_a_checkpoint_brings_everything_back(tmp_path: Path) -> None:
@@ -340,56 +233,3 @@ def test_a_checkpoint_is_one_generation(tmp_path: Path) -> None:
     model.num_timesteps = 2048
     save_checkpoint(tmp_path, model, State(0.0, []))
     assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint-000000002048"]
-
-
-# ---------------------------------------------------------------- runs and their table
-
-
-def test_a_lock_is_held_once(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with locked(path, wait=False) as first, locked(path, wait=False) as second:
-        assert (first, second) == (True, False)
-    with locked(path, wait=False) as third:
-        assert third
-
-
-def test_the_table_joins_the_runs_and_keeps_those_without_a_folder(tmp_path: Path) -> None:
-    kept, replaced, new = a_run(), a_run(seed=10), a_run(seed=2, algorithm="sb3")
-    write_rows(tmp_path / RESULTS, [*rows_of(replaced, 0, final=False), *rows_of(kept, 0, 100, final=True)])
-    for run in (replaced, new):
-        run.folder(tmp_path).mkdir(parents=True)
-        write_rows(run.folder(tmp_path) / ROWS, rows_of(run, 0, 50, final=False))
-    join_rows(tmp_path)
-    rows = read_rows(tmp_path / RESULTS)
-    assert [(row["algorithm"], row["seed"], row["steps"], row["final"]) for row in rows] == [
-        ("ours", "0", "0", "False"),
-        ("ours", "0", "100", "True"),
-        ("ours", "10", "0", "False"),
-        ("ours", "10", "50", "False"),
-        ("sb3", "2", "0", "False"),
-        ("sb3", "2", "50", "False"),
-    ]
-    tabled = tabled_steps(tmp_path)
-    assert [is_finished(tmp_path, run, tabled) for run in (kept, replaced, new)] == [True, False, False]
-    assert objection(tmp_path, replace(kept, steps=101), tabled) == (
-        "CartPole-v1, ours, seed 0 is in results.csv with 100 of 101 steps: "
-        "give the same --steps, another --out, or delete what is there."
-    )
-
-
-def test_a_run_keeps_the_steps_that_it_was_begun_with(tmp_path: Path) -> None:
-    run = a_run()
-    run.folder(tmp_path).mkdir(parents=True)
-    write_order(run.folder(tmp_path), run)
-    assert objection(tmp_path, replace(run, jobs=2), {}) is None
-    for steps in (99, 101):
-        reason = objection(tmp_path, replace(run, steps=steps), {})
-        assert reason is not None
-        assert f"was begun with 100 steps, now it is to have {steps}:" in reason
-
-
-def test_a_table_with_other_columns_is_not_taken_for_one(tmp_path: Path) -> None:
-    (tmp_path / RESULTS).write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"results\.csv is not a table"):
-        join_rows(tmp_path)
-    assert (tmp_path / RESULTS).read_text(encoding="utf-8") == "a,b\n1,2\n"
