@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Installed before everything else: left to the dependency resolver, some machines would fetch a CUDA
-# build of several gigabytes, or a torch that is newer than the one the tests were run with.
+# Installed before everything else, in the version that the tests were run with. Which build comes, for the CPU or
+# for CUDA (several gigabytes), is up to pip's index: see https://pytorch.org/get-started.
 TORCH ?= torch==2.13.0
 ENV ?= PongNoFrameskip-v4
 STEPS ?=
@@ -28,7 +28,7 @@ PYTEST := $(BIN)/python -m pytest -n 2
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-install: $(READY) ## create .venv with the package (editable) and everything below
+install: $(READY) ## create .venv with the package (editable) and what all other targets need
 
 $(READY): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)

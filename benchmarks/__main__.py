@@ -1,4 +1,7 @@
-"""Owns `python -m benchmarks COMMAND ARGS`; must not know what a command does with its arguments."""
+"""The door to everything that trains, measures and compares.
+
+Owns `python -m benchmarks COMMAND ARGS`; must not know what a command does with its arguments.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,14 @@ COMMANDS = {
 
 def main() -> None:
     """Parse the command line and run one command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Train, measure and compare; COMMAND --help tells what one takes.",
+    )
     subparsers = parser.add_subparsers(dest="command", required=True)
     for name, module in COMMANDS.items():
-        module.add_arguments(subparsers.add_parser(name, help=(module.__doc__ or "").splitlines()[0]))
+        purpose = (module.__doc__ or "").splitlines()[0]
+        module.add_arguments(subparsers.add_parser(name, help=purpose, description=purpose))
     arguments = parser.parse_args()
     COMMANDS[arguments.command].run(arguments)
 

@@ -24,7 +24,8 @@ class PPO(TrainingLoop):
     """Proximal Policy Optimization with a clipped surrogate by default, in place of ``stable_baselines3.PPO``.
 
     Source: Schulman et al. 2017 (arXiv:1707.06347). Arguments, defaults, log keys and saved files are those of SB3
-    2.9. Hyperparameters may be assigned at any time, or passed to :meth:`load`; they take effect at the next rollout.
+    2.9, and a few more. Hyperparameters may be assigned at any time, or passed to :meth:`load`; they take effect at the
+    next update or rollout that reads them.
 
     :param policy: "MlpPolicy", "CnnPolicy", "MultiInputPolicy", or an ``ActorCriticPolicy`` class
     :param env: an environment, a vectorized environment, or the id of a registered one
@@ -42,17 +43,20 @@ class PPO(TrainingLoop):
     :param max_grad_norm: > 0, bound on the joint gradient norm; ``float("inf")`` for none
     :param use_sde: generalized state-dependent exploration instead of independent action noise
     :param sde_sample_freq: steps between draws of the gSDE noise matrix; -1 draws once a rollout
-    :param rollout_buffer_class: a class with the interface of SB3's; None for our own
+    :param rollout_buffer_class: a class with the interface of SB3's; None, or SB3's own ``RolloutBuffer`` or
+        ``DictRolloutBuffer``, for ours
     :param rollout_buffer_kwargs: further arguments of its constructor
     :param target_kl: > 0, stop an update once the approximate KL exceeds 1.5 × this, in nats; None never stops
     :param stats_window_size: episodes that the logged means cover
     :param tensorboard_log: folder of the TensorBoard log; None for none
     :param policy_kwargs: further arguments of the policy's constructor
     :param verbose: 0 silent, 1 info, 2 debug
-    :param seed: of Python's, NumPy's and torch's generators, the action space and the environments
+    :param seed: of Python's, NumPy's and torch's generators, the model's own, the action space and the environments;
+        None leaves all of them to chance
     :param device: "cpu", "cuda", "auto", ...
     :param _init_setup_model: build the networks now (``load`` builds them later)
-    :param engine: "auto", free to be faster than SB3, or "reference", bit for bit SB3 2.9
+    :param engine: "auto", free to be faster than SB3, or "reference", bit for bit SB3 2.9 but for its faults, which are
+        mended
     :param precision: "fp32", or "bf16" for the features extractor and the hidden layers, in rollout and update alike;
         heads, softmax, value and loss stay in fp32 (only with ``engine="auto"`` and policies that it recognises)
     :param compile: translate the update with ``torch.compile``, which takes seconds to minutes at first (likewise)
@@ -61,9 +65,9 @@ class PPO(TrainingLoop):
     :param kl_coef: β ≥ 0 of the two objectives of eq. 8, in units of the normalised advantage per nat; "adaptive_kl"
         starts from it and assigns it after each update
     :param kl_target: > 0, in nats: after an update that ended with the mean divergence d (``train/approx_kl``),
-        "adaptive_kl" halves β if d < kl_target / 1.5 and doubles it if d > 1.5 · kl_target
+        "adaptive_kl" halves β if d < kl_target / 1.5 and doubles it if d > 1.5 · kl_target, within [1e-8, 1e8]
     :param desired_kl: > 0, in nats: after an update, divide the learning rate by 1.5 if d > 2 · desired_kl, multiply it
-        by 1.5 if d < desired_kl / 2, within [1e-5, 1e-2] (the rule of rsl_rl, which applies it before each minibatch);
+        by 1.5 if 0 < d < desired_kl / 2, within [1e-5, 1e-2] (rsl_rl's rule, which it applies before each minibatch);
         what that makes of the schedule's rate is ``learning_rate_factor``, saved with the model; None does nothing
     :param value_clip: what ``clip_range_vf`` does: "sb3", the clipped prediction replaces the prediction; "openai", the
         larger of both losses counts

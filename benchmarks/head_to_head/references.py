@@ -17,7 +17,7 @@ _CLEANRL_ENVPOOL = (
 )
 _TUTORIAL = "a tutorial, PPO from Scratch, 3 seeds"
 _MARIO_TUTORIAL = (
-    "a tutorial on the rl-factory engine: {algorithm} on Mario 1-1, with rewards of its own "
+    "a tutorial, PPO past DQN's ceiling: {algorithm} on Mario 1-1, with rewards of its own "
     "(no return exceeds 3,121 here)"
 )
 _ATARI_STEPS = 10_000_000

@@ -37,7 +37,7 @@ def describe_machine() -> dict[str, Any]:
         "processor": cpu.get("model name") or platform.processor() or platform.machine(),
         "cores": len(available_cores()),
         "flags": [flag for flag in _NOTED_FLAGS if flag in cpu.get("flags", "").split()],
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "versions": {package: _version(package) for package in _PACKAGES},
         "commit": _git("rev-parse", "HEAD"),

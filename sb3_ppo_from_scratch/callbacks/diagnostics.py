@@ -63,6 +63,11 @@ class DiagnosticsCallback(BaseCallback):
     ``evaluate_actions`` needs more than observations and actions (masks, recurrent states). Training is not changed
     by a bit: no parameter, gradient, mode or random generator is touched.
 
+    Keys under ``diagnostics/``: reward_rms, advantage_mean, advantage_std, advantage_max, return_mean, return_std,
+    return_rms, explained_variance, episode_length; approx_kl and approx_kl_k1 in nats, clip_fraction; from the
+    minibatch ratio_mean, ratio_deviation, entropy in nats, entropy_share, actor_grad_norm, critic_grad_norm,
+    joint_grad_norm, clip_factor, effective_learning_rate, and trunk_dominance where actor and critic share layers.
+
     When ``learn`` ends, what became known of the last update is dumped as a row of its own (unless ``log_interval`` is
     None), since SB3 dumps before each update.
 
@@ -75,7 +80,7 @@ class DiagnosticsCallback(BaseCallback):
     :param verbose: as every callback of SB3
     :param thresholds: the limits of :class:`~sb3_ppo_from_scratch.core.health.Thresholds`, by their names
     :raises ValueError: if an argument is out of range
-    :raises TypeError: if a threshold is not known
+    :raises TypeError: if a threshold is not known; when training starts, if the algorithm is not on-policy
     """
 
     def __init__(self, *, patience: int = 5, max_cost: float = 0.005, verbose: int = 0, **thresholds: float) -> None:

@@ -31,6 +31,7 @@ EXIT_CODES = {
 }
 _EPILOG = """exit codes, by the likeliest cause:
   0  nothing wrong in sight
+  1  a crash
   2  arguments that cannot be used
   3  NaN or infinity in parameters, observations, rewards or gradients
   4  log-probabilities that are stale or belong to something else
@@ -39,7 +40,7 @@ _EPILOG = """exit codes, by the likeliest cause:
   7  the critic eats the budget of joint gradient clipping
   8  frames are skipped twice
   9  VecNormalize and the algorithm discount differently
-  10 the discount horizon is much shorter than episodes whose reward comes last"""
+  10 episodes are much longer than the discount horizon"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m sb3_ppo_from_scratch.check",
-        description="One rollout and one update, examined: what is wrong before hours are spent on it?",
+        description="Examine one rollout and one update of a model, before hours are spent on training it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

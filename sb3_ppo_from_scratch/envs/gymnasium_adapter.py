@@ -28,10 +28,10 @@ from sb3_ppo_from_scratch.envs.batches import chosen_rows, info_of, observation_
 def as_vec_env(env: VectorEnv[Any, Any, Any], *, monitor_wrapper: bool = True) -> VecEnv:
     """A vector environment of Gymnasium in the form that SB3's algorithms take.
 
-    :param env: any ``gymnasium.vector.VectorEnv``, wrapped or not, in any autoreset mode
+    :param env: any ``gymnasium.vector.VectorEnv``, wrapped or not, in any autoreset mode that can be served exactly
     :param monitor_wrapper: whether to add SB3's ``VecMonitor`` where nothing counts episodes yet, as SB3 adds
         ``Monitor`` to single environments
-    :return: the environment in a ``GymnasiumVecEnv``
+    :return: a ``GymnasiumVecEnv``, in a ``VecMonitor`` where one was added
     :raises TypeError: if it is no ``gymnasium.vector.VectorEnv``
     :raises ValueError: if episodes' ends cannot be translated correctly, saying how to construct it instead
     """

@@ -30,7 +30,7 @@ class RolloutBuffer(BaseBuffer):
     2. ``compute_returns_and_advantage`` once,
     3. ``get`` once per epoch; what is stored keeps its shape [T, E, ...] throughout.
 
-    Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers in two ways that matter: actions
+    Stock SB3 accepts it as ``rollout_buffer_class``. It differs from SB3's buffers: actions
     of a ``Box`` are stored as float32 whatever the dtype of the space, and observations that arrive as floats are not
     truncated to a narrower space (VecNormalize over integers or float16). What is stored is what the policy saw and
     did. Stacks of images are kept as single frames, about 1/C of the bytes, and put together when they are read.
@@ -42,7 +42,7 @@ class RolloutBuffer(BaseBuffer):
     :param gae_lambda: λ in [0, 1]
     :param gamma: γ in [0, 1]
     :param n_envs: E
-    :ivar actions: [T, E, action_dim], as sampled by the policy
+    :ivar actions: [T, E, action_dim], as sampled by the policy; float32 for a Box, else the dtype of the space
     :ivar rewards: [T, E] float32, as the environment gave them, less what a reference policy charges
     :ivar bootstraps: [T, E] float32, γ·V(terminal observation) where a time limit cut the episode, else 0
     :ivar episode_starts: [T, E] float32, 1 where the observation is the first of its episode
@@ -196,8 +196,9 @@ class RolloutBuffer(BaseBuffer):
         """Serve every transition once, in a fresh random order.
 
         :param batch_size: transitions per minibatch; None for all in one
-        :return: an iterator over minibatches
-        :raises RuntimeError: if fewer than T steps are stored
+        :return: an iterator over minibatches of tensors [B, ...] on ``device``
+        :raises RuntimeError: at the first minibatch, if fewer than T steps are stored
+        :raises ValueError: likewise, if ``batch_size`` < 1
         """
         self._require_full()
         generator = np.random if self.generator is None else self.generator

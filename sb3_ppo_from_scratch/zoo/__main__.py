@@ -17,7 +17,9 @@ COMMANDS = {
     "plots.plot_from_file": "rl_zoo3.plots.plot_from_file",
     "plots.all_plots": "rl_zoo3.plots.all_plots",
 }
-USAGE = f"usage: python -m sb3_ppo_from_scratch.zoo COMMAND ARGS\ncommands: {', '.join(COMMANDS)}"
+USAGE = f"""usage: python -m sb3_ppo_from_scratch.zoo COMMAND ARGS
+commands: {", ".join(COMMANDS)}
+Runs rl_zoo3's module of that name, with --algo myppo registered; COMMAND --help lists its arguments."""
 
 
 def main(arguments: list[str]) -> None:
