@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 import sys
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
-from benchmarks.head_to_head.runs import Run, is_finished, objection, tabled_steps
+from benchmarks.head_to_head.runs import Run, objection, tabled_steps
 from benchmarks.head_to_head.schedule import Schedule
 from benchmarks.head_to_head.table import RESULTS
 from benchmarks.head_to_head.tasks import TASK_SETS, chosen_tasks
+from benchmarks.processes import interrupt_when_terminated
 from benchmarks.throughput.machine import available_cores
 
 _SPEED_PERIOD = 600.0  # seconds over which the time left is estimated
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     out.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_when_terminated()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
     # Seldom redrawn: the runs need the cores.
@@ -68,13 +68,11 @@ def run(arguments: argparse.Namespace) -> None:
         schedule = Schedule(
             runs, out, lambda line: progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
         )
-        tabled = tabled_steps(out)
-        done = sum(one.steps for one in runs if is_finished(out, one, tabled))
-        bar = progress.add_task("", total=sum(one.steps for one in runs), completed=done)
+        bar = progress.add_task("", total=sum(one.steps for one in runs), completed=schedule.steps())
 
-        def show_steps(steps: int) -> None:
+        def show_steps() -> None:
             ended = len(schedule.finished) + len(schedule.failed)
-            progress.update(bar, completed=steps, description=f"{ended} of {len(runs)} runs")
+            progress.update(bar, completed=schedule.steps(), description=f"{ended} of {len(runs)} runs")
 
         try:
             schedule.work(arguments.jobs, show_steps)
@@ -114,7 +112,3 @@ def planned_runs(arguments: argparse.Namespace, out: Path) -> tuple[list[Run], l
     if objections := [why for one in runs if (why := objection(out, one, tabled)) is not None]:
         raise ValueError("\n".join(objections))
     return runs, lines
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt

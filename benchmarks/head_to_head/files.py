@@ -41,3 +41,14 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process holds a lock.
+
+    :param path: of the lock's file, which may not be there
+    """
+    if not path.exists():
+        return False
+    with locked(path, wait=False) as held:
+        return not held

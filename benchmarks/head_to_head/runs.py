@@ -9,10 +9,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.head_to_head.files import locked, write_atomically
+from benchmarks.head_to_head.files import write_atomically
 from benchmarks.head_to_head.table import RESULTS, ROWS, final_row, read_rows
 
-BUSY = 75  # exit status of a run's process that found another one at work in its folder
 LOG = "log.txt"
 _LOCK = ".lock"
 _ORDER = "run.json"
@@ -81,17 +80,6 @@ def run_lock(folder: Path) -> Path:
     :param folder: of the run
     """
     return folder / _LOCK
-
-
-def is_busy(folder: Path) -> bool:
-    """Whether some process works on a run.
-
-    :param folder: of the run
-    """
-    if not run_lock(folder).exists():
-        return False
-    with locked(run_lock(folder), wait=False) as held:
-        return not held
 
 
 def write_order(folder: Path, run: Run) -> None:

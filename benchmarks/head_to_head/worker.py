@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.head_to_head.files import locked
-from benchmarks.head_to_head.runs import BUSY, Run, objection, run_lock, tabled_steps, write_order
+from benchmarks.head_to_head.runs import Run, objection, run_lock, tabled_steps, write_order
+from benchmarks.processes import BUSY
 
 _STARTED = time.monotonic()  # before anything large is imported
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +122,18 @@ def test_runs_are_done_once_and_failures_do_not_stop_the_others(
     assert good.result(tmp_path).stat().st_mtime_ns == state
 
 
-def test_a_run_that_another_process_does_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_another_invocation_does_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = a_run()
     run.result(tmp_path).parent.mkdir(parents=True)
-    with locked(run.beside(tmp_path, ".lock"), wait=False) as held:
-        assert held
-        assert do_runs([run], tmp_path, jobs=1) == [run]
+    with ThreadPoolExecutor(1) as pool:
+        with locked(run.beside(tmp_path, ".lock"), wait=False) as held:
+            assert held
+            ours = pool.submit(do_runs, [run], tmp_path, 1)
+            time.sleep(1.0)
+            assert not ours.done()
+            write_result(tmp_path, run, {"score": 1.0})
+        assert ours.result(timeout=30) == []
+    assert not run.beside(tmp_path, ".log").exists(), "no process of ours"
     assert "another invocation is at it" in capsys.readouterr().err
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.head_to_head.runs import Run, is_busy
+from benchmarks.head_to_head.files import is_locked
+from benchmarks.head_to_head.runs import Run, run_lock
 from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS
 
 ROOT = Path(__file__).parents[2]
@@ -180,11 +181,11 @@ def test_interrupting_ends_the_runs(tmp_path: Path) -> None:
     run = a_run(steps=10_000_000)
     process = invocation(tmp_path, algos="ours", seeds="1", steps=run.steps)
     wait_until(lambda: table(run.folder(tmp_path) / ROWS), process)
-    assert is_busy(run.folder(tmp_path))
+    assert is_locked(run_lock(run.folder(tmp_path)))
     process.send_signal(signal.SIGINT)
     _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "Interrupted" in words
-    assert not is_busy(run.folder(tmp_path))
+    assert not is_locked(run_lock(run.folder(tmp_path)))
     # What there was is in the table.
     assert [row["steps"] for row in table(tmp_path / RESULTS)] == ["0"]

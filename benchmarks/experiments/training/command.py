@@ -6,7 +6,6 @@ Owns the arguments and the order of runs; must not know what an experiment makes
 from __future__ import annotations
 
 import argparse
-import signal
 from collections.abc import Callable, Mapping, Sequence
 
 import gymnasium as gym
@@ -16,6 +15,7 @@ from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.outcome import Outcome, write_outcome
 from benchmarks.experiments.training.runs import Run, read_result
 from benchmarks.experiments.training.schedule import do_runs
+from benchmarks.processes import interrupt_when_terminated
 
 
 def add_training_arguments(
@@ -85,7 +85,7 @@ def perform(
         runs = planned_runs(arguments, experiment, settings)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_when_terminated()
     try:
         missing = do_runs(runs, arguments.out.resolve(), arguments.jobs)
     except KeyboardInterrupt:
@@ -103,7 +103,3 @@ def _parts(text: str, name: str) -> list[str]:
     if not parts:
         raise ValueError(f"--{name} {text!r}: name at least one.")
     return parts
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt

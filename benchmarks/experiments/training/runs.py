@@ -16,8 +16,6 @@ import pandas as pd
 from benchmarks.experiments.training.recipes import Recipe, Recipes
 from benchmarks.head_to_head.files import write_atomically
 
-BUSY = 75  # exit status of a run's process that found another one at work
-
 
 @dataclass(frozen=True)
 class Run:
