@@ -20,7 +20,9 @@ class Curve:
 
     :param algorithm: name
     :param runs: places and scores of the evaluations of each seed, each ``(evaluations,)``
-    :param places: where there is a mean, ``(points,)``: as far as every seed of it has evaluations
+    :param places: where there is a mean, ``(points,)``: from where every seed of it has been evaluated, to the end of
+        the last finished one, those that ended before it keeping their last score; where none is finished, as far as
+        every seed has evaluations
     :param mean: over finished seeds, or over all where none is finished, ``(points,)``
     :param band: lower and upper bound of the mean, each ``(points,)``; None for a single seed
     """
@@ -54,12 +56,13 @@ def _curve(rows: pd.DataFrame, algorithm: str, column: str) -> Curve:
         for _, run in rows.groupby("seed")
     ]
     all_runs = tuple((where, scores) for where, scores, _ in runs)
-    averaged = tuple((where, scores) for where, scores, is_finished in runs if is_finished) or all_runs
-    # Where a seed is missing, the mean would jump.
+    finished = tuple((where, scores) for where, scores, is_finished in runs if is_finished)
+    averaged = finished or all_runs
+    # Where a seed is missing, the mean would jump; but what is finished stays as it is.
     first = max(where[0] for where, _ in averaged)
-    last = min(where[-1] for where, _ in averaged)
+    last = (max if finished else min)(where[-1] for where, _ in averaged)
     places = np.unique(np.concatenate([where for where, _ in averaged]))
     places = places[(places >= first) & (places <= last)]
-    scores = np.stack([np.interp(places, *run) for run in averaged])
+    scores = np.stack([np.interp(places, *run) for run in averaged])  # which goes on with the last score
     band = bootstrap_band(scores) if len(averaged) > 1 and len(places) else None
     return Curve(algorithm, all_runs, places, scores.mean(axis=0), band)

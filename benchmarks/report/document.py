@@ -19,9 +19,10 @@ PICTURES = ("learning_curves_steps.png", "learning_curves_time.png")
 _CONDITIONS = ("env_id", "policy", "n_envs", "threads", "jobs", "machine", "torch", "commit")
 
 _CURVES = """\
-Thick: mean over the finished seeds (over all, where none is finished), as far as each of them was evaluated; band: 95 %
-percentile bootstrap interval of this mean; thin: every seed, unfinished ones as far as they got. Training time is the
-time spent in `learn()`, without evaluations, checkpoints and set-up."""
+Thick: mean over the finished seeds, each of which keeps its last score until the slowest has finished (over all seeds,
+as far as each was evaluated, where none is finished); band: 95 % percentile bootstrap interval of this mean; thin:
+every seed as far as it got. Training time is the time spent in `learn()`, without evaluations, checkpoints and
+set-up."""
 
 _SCORES = """\
 Score: mean raw return of the evaluation at the end of a run; ± is the sample standard deviation over seeds, and the

@@ -83,17 +83,17 @@ def test_time_ratios_stop_where_the_shorter_run_stops(tmp_path: Path) -> None:
     assert time_ratios(loaded(rows, tmp_path), "A", "sb3") == pytest.approx((30 / 10, 35 / 15, 10 / 5))
 
 
-def test_seeds_evaluated_at_different_steps_are_averaged_where_all_have_scores(tmp_path: Path) -> None:
+def test_seeds_evaluated_at_different_steps_are_averaged_from_where_all_have_scores(tmp_path: Path) -> None:
     rows = [
         *(a_row("A", "ours", 0, steps, steps - 10, final=steps == 30) for steps in (10, 20, 30)),
         *(a_row("A", "ours", 1, steps, score, final=steps == 25) for steps, score in ((15, 1.0), (25, 3.0))),
         *(a_row("A", "ours", 2, steps, 1000.0) for steps in (16, 18)),
     ]
     (curve,) = curves(loaded(rows, tmp_path), "A", "steps")
-    assert curve.places.tolist() == [15, 20, 25]
-    assert curve.mean.tolist() == pytest.approx([(5 + 1) / 2, (10 + 2) / 2, (15 + 3) / 2])
+    assert curve.places.tolist() == [15, 20, 25, 30]
+    assert curve.mean.tolist() == pytest.approx([(5 + 1) / 2, (10 + 2) / 2, (15 + 3) / 2, (20 + 3) / 2])
     assert curve.band is not None
-    assert [bound.tolist() for bound in curve.band] == [[1, 2, 3], [5, 10, 15]]
+    assert [bound.tolist() for bound in curve.band] == [[1, 2, 3, 3], [5, 10, 15, 20]]
     assert [where.tolist() for where, _ in curve.runs] == [[10, 20, 30], [15, 25], [16, 18]]
 
 
@@ -101,6 +101,24 @@ def test_a_curve_against_time(tmp_path: Path) -> None:
     rows = [a_row("A", "ours", 0, steps, steps, training_seconds=steps / 4) for steps in (4, 8)]
     (curve,) = curves(loaded(rows, tmp_path), "A", "training_seconds")
     assert (curve.places.tolist(), curve.mean.tolist(), curve.band) == ([1, 2], [4, 8], None)
+
+
+def test_the_mean_against_time_ends_at_the_final_scores_of_all_seeds(tmp_path: Path) -> None:
+    fast = [a_row("A", "ours", 0, steps, steps, training_seconds=steps / 10, final=steps == 100) for steps in (0, 100)]
+    slow = [a_row("A", "ours", 1, steps, 0.0, training_seconds=steps / 2, final=steps == 100) for steps in (0, 100)]
+    unfinished = a_row("A", "ours", 2, 90, 99.0, training_seconds=80.0)
+    (curve,) = curves(loaded([*fast, *slow, unfinished], tmp_path), "A", "training_seconds")
+    assert curve.places.tolist() == [0, 10, 50]
+    assert curve.mean.tolist() == [0, 50, 50]
+    assert curve.band is not None
+    assert [bound.tolist() for bound in curve.band] == [[0, 0, 0], [0, 100, 100]]
+    assert [where[-1] for where, _ in curve.runs] == [10, 50, 80], "thin lines end where they end"
+
+
+def test_unfinished_seeds_are_not_held(tmp_path: Path) -> None:
+    rows = [a_row("A", "ours", seed, steps, steps) for seed, last in ((0, 20), (1, 30)) for steps in (10, last)]
+    (curve,) = curves(loaded(rows, tmp_path), "A", "steps")
+    assert (curve.places.tolist(), curve.mean.tolist()) == ([10, 20], [10, 20])
 
 
 def test_seeds_that_share_no_step_have_no_mean(tmp_path: Path) -> None:
