@@ -16,7 +16,10 @@ from benchmarks.throughput.report import markdown
 PICTURES = ("learning_curves_steps.png", "learning_curves_time.png")
 
 # What must be the same on both sides for their scores, or their times, to be comparable.
-_CONDITIONS = ("env_id", "policy", "n_envs", "threads", "jobs", "machine", "torch", "commit")
+_CONDITIONS = (
+    *("policy", "environment", "n_envs", "threads", "jobs", "machine", "commit"),
+    *("python", "torch", "numpy", "gymnasium", "stable_baselines3", "ale_py"),
+)
 
 _CURVES = """\
 Thick: mean over the finished seeds, each of which keeps its last score until the slowest has finished (over all seeds,
@@ -116,16 +119,18 @@ def differing_conditions(table: pd.DataFrame) -> list[str]:
     lines = []
     for task in table["task"].unique():
         rows = table[table["task"] == task]
+        ours = rows[rows["algorithm"] == OURS]
         for side in sides(table, task):
-            ours, theirs = rows[rows["algorithm"] == OURS], rows[rows["algorithm"] == side]
-            ends = ours[ours["final"]], theirs[theirs["final"]]
-            found = {name: (words.distinct(ours[name]), words.distinct(theirs[name])) for name in _CONDITIONS}
+            theirs = rows[rows["algorithm"] == side]
+            pairs = {name: (ours[name], theirs[name]) for name in _CONDITIONS}
+            ends = tuple(final_rows(of_side)["steps"].map("{:,}".format) for of_side in (ours, theirs))
             if all(map(len, ends)):
-                found["final steps"] = (words.steps(*ends[0]["steps"]), words.steps(*ends[1]["steps"]))
+                pairs["final steps"] = ends
+            label = ALGORITHMS[side].label
             lines += [
-                f"{task}: {name} is {one} for ours, {other} for {ALGORITHMS[side].label}"
-                for name, (one, other) in found.items()
-                if len(ours) and one != other
+                f"{task}: {name} is {words.distinct(one)} for ours, {words.distinct(other)} for {label}"
+                for name, (one, other) in pairs.items()
+                if len(ours) and set(one) != set(other)
             ]
     return lines
 
@@ -135,8 +140,7 @@ def _conditions(table: pd.DataFrame) -> list[str]:
         {
             "task": task,
             "algorithm": ALGORITHMS[side].label,
-            **{name: words.distinct(rows[name]) for name in ("env_id", "policy", "environment", "n_envs", "threads")},
-            "jobs": words.distinct(rows["jobs"]),
+            **{name: words.distinct(rows[name]) for name in ("policy", "environment", "n_envs", "threads", "jobs")},
             "evaluation episodes": words.distinct(rows["episodes"]),
             "resumed runs": str(int((rows.groupby(RUN)["resumed"].max() > 0).sum())),
         }
@@ -149,7 +153,7 @@ def _conditions(table: pd.DataFrame) -> list[str]:
         markdown(pd.DataFrame(per_side)),
         f"Not alike:\n\n{differences}"
         if differences
-        else "Both sides of every comparison ran under the same conditions.",
+        else f"Alike on both sides of every comparison: {', '.join(_CONDITIONS)}, final steps.",
         f"Machine: {words.distinct(table['machine'])}. Versions: {versions}.",
         f"Commit: {words.distinct(table['commit'])}. Evaluated: {dates}.",
         _commands(table),

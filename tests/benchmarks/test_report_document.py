@@ -123,8 +123,30 @@ def test_differing_conditions(tmp_path: Path) -> None:
         row.update(threads=2, steps=2 * row["steps"])
     assert differing_conditions(loaded(rows, tmp_path)) == [
         "A: threads is 1 for ours, 2 for stock SB3 PPO",
-        "A: final steps is 2 k for ours, 4 k for stock SB3 PPO",
+        "A: final steps is 2,000 for ours, 4,000 for stock SB3 PPO",
     ]
+
+
+def test_environments_and_versions_are_conditions(tmp_path: Path) -> None:
+    rows = ends("A", {"ours": [1.0], "sb3": [2.0]})
+    for row in rows[:2]:
+        row.update(environment="AtariVecEnv", numpy="2.1", ale_py="0.12")
+    table = loaded(rows, tmp_path)
+    assert differing_conditions(table) == [
+        "A: environment is AtariVecEnv for ours, DummyVecEnv for stock SB3 PPO",
+        "A: numpy is 2.1 for ours, – for stock SB3 PPO",
+        "A: ale_py is 0.12 for ours, – for stock SB3 PPO",
+    ]
+    assert "- A: environment is AtariVecEnv for ours, DummyVecEnv for stock SB3 PPO.\n" in report(table, REFERENCES)
+
+
+def test_conditions_of_several_commits_are_compared_as_sets(tmp_path: Path) -> None:
+    rows = ends("A", {"ours": [1.0, 1.0], "sb3": [2.0, 2.0]})
+    for row, commit in zip(rows, ("a", "a", "b", "b", "b", "b", "a", "a"), strict=True):
+        row["commit"] = commit
+    table = loaded(rows, tmp_path)
+    assert differing_conditions(table) == []
+    assert "Alike on both sides of every comparison: policy, environment, n_envs, " in report(table, REFERENCES)
 
 
 def test_how_numbers_are_written() -> None:
@@ -168,7 +190,7 @@ def test_command_joins_folders_and_repeats_itself_exactly(tmp_path: Path) -> Non
     assert texts[0] == texts[1]
 
 
-def test_a_bad_table_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_bad_table_is_told_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "report.md").write_text("yesterday's")
     rows = ends("A", {"ours": [1.0]})
     for row in rows:
@@ -177,5 +199,6 @@ def test_a_bad_table_is_told_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="missing score"):
         run(tmp_path)
     assert (tmp_path / "report.md").read_text() == "yesterday's"
-    with pytest.raises(SystemExit, match=r"--out .*report\.md: is a file; give a folder"):
+    with pytest.raises(SystemExit):
         run(tmp_path, out=tmp_path / "report.md")
+    assert "report.md: is a file; give a folder" in capsys.readouterr().err
