@@ -5,6 +5,7 @@ Owns numbers that were read in their sources; must not know any result of this p
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _ZOO = "rl_zoo3, benchmark.md: https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
@@ -30,11 +31,13 @@ class Reference:
     :param score: mean return
     :param steps: environment steps it was trained for; None where the source does not say
     :param source: who published it, and where
+    :param comparable: whether scores of this comparison are in the same unit, so that one may stand beside the other
     """
 
     score: float
     steps: int | None
     source: str
+    comparable: bool = True
 
 
 # Games as in the paper's table 6: its PPO, then CleanRL's on EnvPool, which plays the same games by other ids.
@@ -128,8 +131,18 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     "HalfCheetah-v5": (Reference(5819.099, 1_000_000, f"{_ZOO} (HalfCheetah-v3)"),),
     "Hopper-v5": (Reference(2410.435, 1_000_000, f"{_ZOO} (Hopper-v3)"),),
     "SuperMarioBros1-1-v0": (
-        Reference(4545.0, 15_000_000, _MARIO_TUTORIAL.format(algorithm="PPO")),
-        Reference(2774.0, None, _MARIO_TUTORIAL.format(algorithm="DQN, where it stays,")),
+        Reference(4545.0, 15_000_000, _MARIO_TUTORIAL.format(algorithm="PPO"), comparable=False),
+        Reference(2774.0, None, _MARIO_TUTORIAL.format(algorithm="DQN, where it stays,"), comparable=False),
     ),
     **{f"{game}NoFrameskip-v4": _atari_references(game) for game in _ATARI},
 }
+
+
+def comparable(references: Mapping[str, Sequence[Reference]], task: str) -> list[Reference]:
+    """Published scores beside which a result may stand.
+
+    :param references: by task
+    :param task: name
+    :return: none where all of a task are in another unit
+    """
+    return [one for one in references.get(task, ()) if one.comparable]

@@ -20,18 +20,20 @@ class Algorithm:
     :param label: for legends and tables
     :param color: of Okabe and Ito's palette
     :param line: matplotlib's line style, so that the sides differ in print without colours as well
+    :param is_ppo: so that published scores of PPO may stand in its line
     """
 
     label: str
     color: str
     line: Any
+    is_ppo: bool = True
 
 
 # By the name in the table, in the order in which they are listed.
 ALGORITHMS = {
     OURS: Algorithm("ours", BLUE, "solid"),
     STOCK: Algorithm("stock SB3 PPO", ORANGE, "dashed"),
-    "a2c": Algorithm("SB3 A2C", GREEN, "dashdot"),
-    "trpo": Algorithm("sb3-contrib TRPO", "#CC79A7", "dotted"),
+    "a2c": Algorithm("SB3 A2C", GREEN, "dashdot", is_ppo=False),
+    "trpo": Algorithm("sb3-contrib TRPO", "#CC79A7", "dotted", is_ppo=False),
     "sbx": Algorithm("SBX PPO (JAX)", "#000000", (0, (5, 1, 1, 1, 1, 1))),
 }

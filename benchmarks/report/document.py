@@ -30,7 +30,10 @@ set-up."""
 _SCORES = """\
 Score: mean raw return of the evaluation at the end of a run; ± is the sample standard deviation over seeds, and the
 IQM the mean of the middle half of the seeds. Training time and steps per second are medians over seeds (lowest–highest)
-of the time spent in `learn()`. Published: by whom, after how many steps; the sources follow."""
+of the time spent in `learn()`. Published PPO: by whom, after how many steps; the sources follow."""
+
+_PUBLISHED = """\
+Those that are not comparable are in another unit, as their source says: no table or picture sets a result beside them."""
 
 _COMPARED = f"""\
 - P(ours > theirs): probability that a run of ours ends higher than one of theirs, ties counting half
@@ -40,8 +43,8 @@ _COMPARED = f"""\
   attain. Of twenty comparisons without any difference, one is expected below 0.05.
 - Detectable difference, in the unit of the return: what the test at 5 % would see with a probability of 80 %, given the
   spread of the seeds: the δ for which a noncentral t of Welch's degrees of freedom and noncentrality δ / SE exceeds its
-  critical value with that probability, SE = √(s₁²/n₁ + s₂²/n₂). "Of reference" is its part of the first published
-  score, or of the other side's mean where none is known. "None": so few seeds cannot bring a permutation test below
+  critical value with that probability, SE = √(s₁²/n₁ + s₂²/n₂). "Of reference" is its part of the first comparable
+  published score, or of the other side's mean where none is known. "None": so few seeds cannot bring a permutation test below
   5 %, whatever the difference; Welch's t test, which takes the scores for normal, would see the one in brackets.
   "No spread": on both sides, every seed scored the same, so that the scores tell no limit.
 - Times as fast: their training time / ours up to the most steps that both reached with the same seed; median over these
@@ -72,7 +75,7 @@ def report(table: pd.DataFrame, references: tables.References) -> str:
     sections = {
         "Learning curves": [*(f"![{name}]({name})" for name in PICTURES), _CURVES],
         "Scores": [markdown(tables.score_table(table, references)), _SCORES, _INTERVALS],
-        "Published scores": [published or "None is known for these tasks."],
+        "Published scores": [published or "None is known for these tasks.", _PUBLISHED if published else ""],
         "Unfinished runs": [
             markdown(tables.unfinished_table(table)) or "None among the runs that were evaluated at all.",
             "They are drawn, and counted in times as fast, but in no score." if n_unfinished else "",
@@ -101,7 +104,7 @@ def summary(table: pd.DataFrame, references: tables.References) -> str:
     parts = [
         markdown(tables.summary_table(table, references)) or "No run is finished.",
         "Final scores: mean ± standard deviation over seeds. Seeds, and training minutes (median over seeds): ours / "
-        "stock. Published: by whom, after how many steps. p: two-sided permutation test of the means; – where a side "
+        "stock. Published PPO: by whom, after how many steps. p: two-sided permutation test of the means; – where a side "
         "has one seed. Times as fast: stock's training time / ours up to the same step, median over seeds "
         "(lowest–highest).",
         *_unfinished_lines(table),

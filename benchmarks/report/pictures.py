@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from benchmarks.head_to_head.references import Reference
+from benchmarks.head_to_head.references import Reference, comparable
 from benchmarks.report import words
 from benchmarks.report.algorithms import ALGORITHMS
 from benchmarks.report.curves import Curve, curves
@@ -60,7 +60,7 @@ def learning_curves(table: pd.DataFrame, references: Mapping[str, Sequence[Refer
     """Draw a panel for each task: mean over seeds, 95 % bootstrap band, thin lines for single seeds.
 
     :param table: of runs
-    :param references: published scores by task; the first one is drawn
+    :param references: published scores by task; the first comparable one is drawn
     :param against: the horizontal axis
     :return: not saved yet
     """
@@ -71,7 +71,7 @@ def learning_curves(table: pd.DataFrame, references: Mapping[str, Sequence[Refer
     figure = Figure(figsize=(max(7.5, width * n_columns), height * n_rows + 1.2), layout="constrained")
     panels = figure.subplots(n_rows, n_columns, squeeze=False).flat
     for task, axes in zip(tasks, panels, strict=False):
-        _draw_panel(axes, table[table["task"] == task], references.get(task, ()), against)
+        _draw_panel(axes, table[table["task"] == task], comparable(references, task), against)
     for unused in list(panels):
         unused.remove()
     figure.suptitle(against.title, fontsize=12)
@@ -115,12 +115,14 @@ def _drawn_reference(axes: Axes, references: Sequence[Reference]) -> list[str]:
     published = references[0]
     low, high = axes.get_ylim()
     margin = 0.05 * (high - low)
-    text = f"published: {words.score(published.score)}"
+    text = f"published PPO: {words.score(published.score)}"
     if published.steps is not None:
         text += f" after {words.steps(published.steps)} steps"
     if not low - (high - low) <= published.score <= high + (high - low):
         return [f"{text} (off scale)"]
-    axes.axhline(published.score, color=_GREY, linewidth=1.2, linestyle=(0, (1, 2)), label="published score", zorder=1)
+    axes.axhline(
+        published.score, color=_GREY, linewidth=1.2, linestyle=(0, (1, 2)), label="published PPO score", zorder=1
+    )
     axes.set_ylim(min(low, published.score - margin), max(high, published.score + margin))
     return [text]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from benchmarks.head_to_head.references import Reference
+from benchmarks.head_to_head.references import Reference, comparable
 from benchmarks.report import words
 from benchmarks.report.algorithms import ALGORITHMS, OURS, STOCK
 from benchmarks.report.comparisons import Comparison, Estimate, anchors, comparisons, overall
@@ -34,6 +34,7 @@ def score_table(table: pd.DataFrame, references: References) -> pd.DataFrame:
             rows = finals[(finals["task"] == task) & (finals["algorithm"] == side)]
             n_unfinished = int(((unfinished["task"] == task) & (unfinished["algorithm"] == side)).sum())
             scores = final_scores(table, task, side)
+            published = comparable(references, task) if ALGORITHMS[side].is_ppo else ()
             lines.append(
                 {
                     "task": task,
@@ -44,7 +45,7 @@ def score_table(table: pd.DataFrame, references: References) -> pd.DataFrame:
                     "IQM [95 % CI]": words.estimate(_iqm(scores)),
                     "training min": words.median_and_range(rows["training_seconds"] / 60, decimals=1),
                     "steps/s": words.median_and_range(rows["steps"] / rows["training_seconds"], decimals=0),
-                    "published": "; ".join(map(_published, references.get(task, ()))) or words.NONE,
+                    "published PPO": "; ".join(map(_published, published)) or words.NONE,
                 }
             )
     return pd.DataFrame(lines)
@@ -57,7 +58,7 @@ def comparison_table(table: pd.DataFrame, references: References) -> pd.DataFram
     :param references: published scores by task
     :return: one line for each task and other algorithm
     """
-    return pd.DataFrame([_comparison_line(one, references.get(one.task, ())) for one in comparisons(table)])
+    return pd.DataFrame([_comparison_line(one, comparable(references, one.task)) for one in comparisons(table)])
 
 
 def overall_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -129,6 +130,7 @@ def published_table(tasks: Sequence[str], references: References) -> pd.DataFram
             "task": task,
             "score": words.score(one.score),
             "steps": words.NONE if one.steps is None else words.steps(one.steps),
+            "comparable": "yes" if one.comparable else "no",
             "source": one.source,
         }
         for task in tasks
@@ -156,7 +158,7 @@ def summary_table(table: pd.DataFrame, references: References) -> pd.DataFrame:
                 "steps": words.steps(*rows[OURS]["steps"], *rows[STOCK]["steps"]),
                 "seeds": " / ".join(str(len(rows[side])) for side in (OURS, STOCK)),
                 **{ALGORITHMS[side].label: words.mean_and_deviation(final_scores(table, task, side)) for side in rows},
-                "published": "; ".join(map(_published, references.get(task, ())[:1])) or words.NONE,
+                "published PPO": "; ".join(map(_published, comparable(references, task)[:1])) or words.NONE,
                 "permutation p": words.NONE if one is None else _p(one),
                 "training min": " / ".join(
                     words.median_and_range(rows[side]["training_seconds"] / 60, decimals=1) for side in rows
@@ -210,7 +212,7 @@ def _detectable(one: Comparison) -> str:
 
 
 def _share(one: Comparison, references: Sequence[Reference]) -> str:
-    """Of the first published score, or of the other side's mean."""
+    """Of the first comparable published score, or of the other side's mean."""
     if not one.detectable:
         return words.NONE
     reference = references[0].score if references else float(one.theirs.mean())

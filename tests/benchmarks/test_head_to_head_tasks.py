@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.head_to_head.algorithms import chosen_algorithms
 from benchmarks.head_to_head.command import planned_runs
-from benchmarks.head_to_head.references import REFERENCES
+from benchmarks.head_to_head.references import REFERENCES, comparable
 from benchmarks.head_to_head.tasks import TASK_SETS, TASKS, chosen_tasks
 
 MARIO = "SuperMarioBros1-1-v0"
@@ -43,6 +43,13 @@ def test_references_of_games(game: str, scores: list[float]) -> None:
     references = REFERENCES[f"{game}NoFrameskip-v4"]
     assert [one.score for one in references] == scores
     assert {one.steps for one in references} == {10_000_000}
+
+
+def test_marios_published_scores_are_in_another_unit() -> None:
+    for name in TASKS:
+        assert (comparable(REFERENCES, name) == []) is (name == MARIO)
+    assert len(REFERENCES[MARIO]) == 2
+    assert all("rewards of its own" in one.source for one in REFERENCES[MARIO])
 
 
 def test_tasks_by_name_and_by_set() -> None:

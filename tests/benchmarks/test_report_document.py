@@ -31,14 +31,27 @@ def test_score_table(tmp_path: Path) -> None:
         "IQM [95 % CI]": "22.5 [15.0, 30.0]",
         "training min": "0.3 (0.3–0.3)",
         "steps/s": "100 (100–100)",
-        "published": "40.0 (a zoo, 1 M); 45.0 (a paper)",
+        "published PPO": "40.0 (a zoo, 1 M); 45.0 (a paper)",
     }
     assert (stock["seeds"], stock["final score"], stock["IQM [95 % CI]"]) == ("1 (+1 unfinished)", "10.0", "10.0")
 
 
+def test_published_scores_stand_only_where_they_are_comparable(tmp_path: Path) -> None:
+    references = {"A": (Reference(4545.0, None, "another game", comparable=False), Reference(40.0, None, "a zoo"))}
+    table = loaded(ends("A", {"ours": [3, 4, 5, 6], "sb3": [3, 4, 5, 6], "a2c": [1, 2, 3, 4]}), tmp_path)
+    cells = tables.score_table(table, references).set_index("algorithm")["published PPO"].to_dict()
+    assert cells == {"ours": "40.0 (a zoo)", "stock SB3 PPO": "40.0 (a zoo)", "SB3 A2C": "–"}
+    (line,) = tables.summary_table(table, references).to_dict("records")
+    assert line["published PPO"] == "40.0 (a zoo)"
+    stock, _ = tables.comparison_table(table, references).to_dict("records")
+    assert stock["of reference"] == f"{float(stock['detectable difference']) / 40:.1%}"
+    listed = tables.published_table(["A"], references)[["score", "comparable"]].to_numpy().tolist()
+    assert listed == [["4,545.0", "no"], ["40.0", "yes"]]
+
+
 def test_a_side_without_finished_runs_has_its_line(tmp_path: Path) -> None:
     (line,) = tables.score_table(loaded([a_row("A", "ours", 0, 10, 1.0)], tmp_path), {}).to_dict("records")
-    assert (line["seeds"], line["steps"], line["final score"], line["published"]) == (
+    assert (line["seeds"], line["steps"], line["final score"], line["published PPO"]) == (
         "0 (+1 unfinished)",
         "–",
         "–",
@@ -81,7 +94,7 @@ def test_summary_table(tmp_path: Path) -> None:
     of_a, of_b = tables.summary_table(loaded(rows, tmp_path), REFERENCES).to_dict("records")
     assert (of_a["seeds"], of_a["ours"], of_a["stock SB3 PPO"]) == ("2 / 2", "22.5 ± 10.6", "15.0 ± 7.1")
     assert (of_a["permutation p"], of_a["training min"]) == ("0.667", "0.3 (0.3–0.3) / 0.3 (0.3–0.3)")
-    assert of_a["published"] == "40.0 (a zoo, 1 M)", "the first one"
+    assert of_a["published PPO"] == "40.0 (a zoo, 1 M)", "the first one"
     assert (of_b["seeds"], of_b["stock SB3 PPO"], of_b["times as fast"]) == ("1 / 0", "–", "–")
 
 
@@ -103,7 +116,7 @@ def test_report_names_sources_conditions_versions_and_commands(tmp_path: Path) -
     rows[-1]["command"], rows[-1]["commit"] = "python -m benchmarks head-to-head --tasks A", "def+changes"
     text = report(loaded(rows, tmp_path), REFERENCES)
     for expected in (
-        "| 45.0  | –     | a paper",
+        "| 45.0  | –     | yes        | a paper",
         "A Processor x 2",
         "python 3.11, torch 2.9, sb3_ppo_from_scratch 1.0.",
         "Commit: abc1234 / def+changes. Evaluated: 2001-02-03T04:05:06+00:00.",

@@ -43,12 +43,12 @@ def test_sides_are_told_apart_by_colour_and_line(tmp_path: Path) -> None:
     assert means(axes) == {
         "ours": ("#0072b2", "-"),
         "stock SB3 PPO": ("#e69f00", "--"),
-        "published score": ("#666666", "--"),  # as matplotlib names every pattern of its own
+        "published PPO score": ("#666666", "--"),  # as matplotlib names every pattern of its own
     }
     assert len(axes.collections) == 2, "a band for each side"
     assert len(axes.get_lines()) == 5 + 2 + 1
     assert legend_texts(figure) == [
-        *("ours", "stock SB3 PPO", "published score", "mean over seeds", "single seed", "95 % bootstrap interval")
+        *("ours", "stock SB3 PPO", "published PPO score", "mean over seeds", "single seed", "95 % bootstrap interval")
     ]
 
 
@@ -58,7 +58,7 @@ def test_words_of_a_panel(tmp_path: Path) -> None:
     assert against_steps.get_title().replace("\N{NO-BREAK SPACE}", " ").splitlines() == [
         "Acrobot-v1",
         "seeds: ours 4+1, sb3 2 (+: unfinished)",
-        "published: -73.5 after 1 M steps",
+        "published PPO: -73.5 after 1 M steps",
     ]
     assert against_steps.get_xlabel() == "environment steps (millions)"
     assert against_steps.get_ylabel() == "return"
@@ -67,7 +67,7 @@ def test_words_of_a_panel(tmp_path: Path) -> None:
     assert figure.get_suptitle() == (
         "Evaluation return against training time, without evaluations, checkpoints and set-up"
     )
-    assert "published score" not in legend_texts(figure)
+    assert "published PPO score" not in legend_texts(figure)
 
 
 def test_units_of_the_axes(tmp_path: Path) -> None:
@@ -95,12 +95,19 @@ def test_a_published_score_is_not_drawn_on_the_border(tmp_path: Path) -> None:
     assert axes.get_ylim() == pytest.approx((-0.05, 1.5 + 0.05 * 1.1))  # 1.1 of the curve, with its margins
 
 
+def test_scores_in_another_unit_are_not_drawn(tmp_path: Path) -> None:
+    references = {"A": (Reference(1.5, None, "x", comparable=False),)}
+    (axes,) = learning_curves(loaded(ends("A", {"ours": [1.0]}), tmp_path), references, STEPS).axes
+    assert axes.get_title().splitlines() == ["A", "seeds: ours\N{NO-BREAK SPACE}1"]
+    assert "published PPO score" not in means(axes)
+
+
 def test_a_published_score_far_off_does_not_flatten_the_curves(tmp_path: Path) -> None:
     table = loaded(a_realistic_table({"ours": (0, 0, 0, 0, 0, 0, 1)}), tmp_path)
     (axes,) = learning_curves(table, REFERENCES, STEPS).axes
     assert axes.get_title().splitlines()[1:] == [
         "seeds: ours\N{NO-BREAK SPACE}1",
-        "published: 45,450.0 after 15 M steps (off scale)",
+        "published PPO: 45,450.0 after 15 M steps (off scale)",
     ]
     assert axes.get_ylim()[1] < 4_000
 
