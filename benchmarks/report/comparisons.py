@@ -44,7 +44,7 @@ class Comparison:
     :param theirs: likewise, ``(m,)``
     :param improvement: probability that a run of ours scores higher; None if a side has no finished run
     :param permutation: test of the difference of means; None if a side has fewer than two
-    :param detectable: difference that a test could see, in the unit of the scores; None likewise
+    :param detectable: difference that this test could see, in the unit of the scores; None if that cannot be told
     :param time_ratios: their training time / ours up to the same step, of each seed that both sides have
     """
 

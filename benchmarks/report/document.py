@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.report import tables, words
 from benchmarks.report.algorithms import ALGORITHMS, OURS
-from benchmarks.report.statistics import N_BOOTSTRAP, N_PERMUTATIONS, SEED
+from benchmarks.report.statistics import N_BOOTSTRAP, N_PERMUTATIONS, N_SIMULATED, SEED
 from benchmarks.report.table import RUN, VERSIONS, final_rows, sides, unfinished_rows
 from benchmarks.throughput.report import markdown
 
@@ -33,7 +33,7 @@ IQM the mean of the middle half of the seeds. Training time and steps per second
 of the time spent in `learn()`. Published PPO: by whom, after how many steps; the sources follow."""
 
 _PUBLISHED = """\
-Those that are not comparable are in another unit, as their source says: no table or picture sets a result beside them."""
+Those that are not comparable are in another unit, as their source says: no other table and no picture shows them."""
 
 _COMPARED = f"""\
 - P(ours > theirs): probability that a run of ours ends higher than one of theirs, ties counting half
@@ -41,12 +41,10 @@ _COMPARED = f"""\
 - Permutation p: two-sided test of the difference of mean final scores, over every split of the seeds if there are no
   more than {N_PERMUTATIONS:,}, otherwise over as many random ones. "Smallest p" is the least that so many seeds can
   attain. Of twenty comparisons without any difference, one is expected below 0.05.
-- Detectable difference, in the unit of the return: what the test at 5 % would see with a probability of 80 %, given the
-  spread of the seeds: the δ for which a noncentral t of Welch's degrees of freedom and noncentrality δ / SE exceeds its
-  critical value with that probability, SE = √(s₁²/n₁ + s₂²/n₂). "Of reference" is its part of the first comparable
-  published score, or of the other side's mean where none is known. "None": so few seeds cannot bring a permutation test below
-  5 %, whatever the difference; Welch's t test, which takes the scores for normal, would see the one in brackets.
-  "No spread": on both sides, every seed scored the same, so that the scores tell no limit.
+- Detectable difference, in the unit of the return: what this test would see at 5 % with a probability of 80 %, found by
+  simulation with the seeds' scores, centred and resampled ({N_SIMULATED:,} data sets). "Of reference" is its part of
+  the first comparable published score, or of the other side's mean where none is known. –: all seeds of a side scored
+  the same, which tells no limit, or so few seeds cannot bring the test below 5 %, whatever the difference.
 - Times as fast: their training time / ours up to the most steps that both reached with the same seed; median over these
   seeds (lowest–highest)."""
 
@@ -104,8 +102,8 @@ def summary(table: pd.DataFrame, references: tables.References) -> str:
     parts = [
         markdown(tables.summary_table(table, references)) or "No run is finished.",
         "Final scores: mean ± standard deviation over seeds. Seeds, and training minutes (median over seeds): ours / "
-        "stock. Published PPO: by whom, after how many steps. p: two-sided permutation test of the means; – where a side "
-        "has one seed. Times as fast: stock's training time / ours up to the same step, median over seeds "
+        "stock. Published PPO: by whom, after how many steps. p: two-sided permutation test of the means; – where a "
+        "side has one seed. Times as fast: stock's training time / ours up to the same step, median over seeds "
         "(lowest–highest).",
         *_unfinished_lines(table),
         _commands(table),

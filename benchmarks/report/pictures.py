@@ -115,7 +115,7 @@ def _drawn_reference(axes: Axes, references: Sequence[Reference]) -> list[str]:
     published = references[0]
     low, high = axes.get_ylim()
     margin = 0.05 * (high - low)
-    text = f"published PPO: {words.score(published.score)}"
+    text = f"published: {words.score(published.score)}"
     if published.steps is not None:
         text += f" after {words.steps(published.steps)} steps"
     if not low - (high - low) <= published.score <= high + (high - low):

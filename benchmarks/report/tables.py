@@ -14,7 +14,7 @@ from benchmarks.head_to_head.references import Reference, comparable
 from benchmarks.report import words
 from benchmarks.report.algorithms import ALGORITHMS, OURS, STOCK
 from benchmarks.report.comparisons import Comparison, Estimate, anchors, comparisons, overall
-from benchmarks.report.statistics import SIGNIFICANCE, Scores, bootstrap_interval, interquartile_mean
+from benchmarks.report.statistics import Scores, bootstrap_interval, interquartile_mean
 from benchmarks.report.table import final_rows, final_scores, sides, unfinished_rows
 
 References = Mapping[str, Sequence[Reference]]
@@ -179,7 +179,7 @@ def _comparison_line(one: Comparison, references: Sequence[Reference]) -> dict[s
         "P(ours > theirs) [95 % CI]": words.estimate(one.improvement, decimals=2),
         "permutation p": _p(one),
         "smallest p": words.NONE if one.permutation is None else f"{one.permutation.smallest_p:.2g}",
-        "detectable difference": _detectable(one),
+        "detectable difference": words.NONE if one.detectable is None else words.score(one.detectable),
         "of reference": _share(one, references),
         "times as fast": words.median_and_range(one.time_ratios, decimals=2),
     }
@@ -202,18 +202,9 @@ def _p(one: Comparison) -> str:
     return words.NONE if one.permutation is None else f"{one.permutation.p:.3f}"
 
 
-def _detectable(one: Comparison) -> str:
-    if one.permutation is None or one.detectable is None:
-        return words.NONE
-    if not one.detectable:
-        return "no spread"
-    seen = words.score(one.detectable)
-    return seen if one.permutation.smallest_p <= SIGNIFICANCE else f"none (t test: {seen})"
-
-
 def _share(one: Comparison, references: Sequence[Reference]) -> str:
     """Of the first comparable published score, or of the other side's mean."""
-    if not one.detectable:
+    if one.detectable is None:
         return words.NONE
     reference = references[0].score if references else float(one.theirs.mean())
     return words.NONE if reference == 0 else f"{one.detectable / abs(reference):.1%}"

@@ -58,7 +58,7 @@ def test_words_of_a_panel(tmp_path: Path) -> None:
     assert against_steps.get_title().replace("\N{NO-BREAK SPACE}", " ").splitlines() == [
         "Acrobot-v1",
         "seeds: ours 4+1, sb3 2 (+: unfinished)",
-        "published PPO: -73.5 after 1 M steps",
+        "published: -73.5 after 1 M steps",
     ]
     assert against_steps.get_xlabel() == "environment steps (millions)"
     assert against_steps.get_ylabel() == "return"
@@ -107,7 +107,7 @@ def test_a_published_score_far_off_does_not_flatten_the_curves(tmp_path: Path) -
     (axes,) = learning_curves(table, REFERENCES, STEPS).axes
     assert axes.get_title().splitlines()[1:] == [
         "seeds: ours\N{NO-BREAK SPACE}1",
-        "published PPO: 45,450.0 after 15 M steps (off scale)",
+        "published: 45,450.0 after 15 M steps (off scale)",
     ]
     assert axes.get_ylim()[1] < 4_000
 
