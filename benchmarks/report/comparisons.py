@@ -26,9 +26,11 @@ from benchmarks.report.statistics import (
 )
 from benchmarks.report.table import RUN, final_scores, sides
 
+_ENOUGH_SEEDS = 10  # for an interval without width to mean that there is little doubt
+
 
 class Estimate(NamedTuple):
-    """A statistic with its bootstrap interval; None if every side and task has a single seed."""
+    """A statistic with its bootstrap interval; None if every side and task has one seed, or if it would mean nothing."""
 
     value: float
     interval: Interval | None
@@ -181,7 +183,10 @@ def _improvement(ours: list[Scores], theirs: list[Scores]) -> Estimate:
         return np.asarray(np.mean(np.stack(of_tasks), axis=0))
 
     strata = [*ours, *theirs]
-    return Estimate(float(mean_over_tasks(strata)), bootstrap_interval(strata, mean_over_tasks))
+    value = float(mean_over_tasks(strata))
+    # Where all scores of a side are above all of the other, so are those of every resample: an interval without width.
+    is_degenerate = value in (0.0, 1.0) and min(map(len, strata)) < _ENOUGH_SEEDS
+    return Estimate(value, None if is_degenerate else bootstrap_interval(strata, mean_over_tasks))
 
 
 def _overall(table: pd.DataFrame, against: str, scales: dict[str, Anchors]) -> Overall | None:

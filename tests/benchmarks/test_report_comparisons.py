@@ -28,6 +28,17 @@ def test_comparison_of_a_task(tmp_path: Path) -> None:
     assert against_a2c.permutation is None
 
 
+@pytest.mark.parametrize("n_seeds, interval", [(9, None), (10, (1.0, 1.0))])
+def test_few_seeds_do_not_make_an_improvement_certain(
+    n_seeds: int, interval: tuple[float, float] | None, tmp_path: Path
+) -> None:
+    rows = ends("A", {"ours": range(100, 110), "sb3": range(1, 1 + n_seeds)})
+    (one,) = comparisons(loaded(rows, tmp_path))
+    assert one.improvement == (1.0, interval)
+    (over_tasks,) = overall(loaded(rows, tmp_path))
+    assert over_tasks.improvement == (1.0, interval)
+
+
 def test_unfinished_runs_are_in_no_score(tmp_path: Path) -> None:
     rows = [*ends("A", {"ours": [15.0]}), a_row("A", "sb3", 0, 1_000, 99.0)]
     (one,) = comparisons(loaded(rows, tmp_path))
