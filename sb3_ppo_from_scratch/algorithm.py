@@ -68,7 +68,8 @@ class PPO(TrainingLoop):
         "adaptive_kl" halves β if d < kl_target / 1.5 and doubles it if d > 1.5 · kl_target, within [1e-8, 1e8]
     :param desired_kl: > 0, in nats: after an update, divide the learning rate by 1.5 if d > 2 · desired_kl, multiply it
         by 1.5 if 0 < d < desired_kl / 2, within [1e-5, 1e-2] (rsl_rl's rule, which it applies before each minibatch);
-        what that makes of the schedule's rate is ``learning_rate_factor``, saved with the model; None does nothing
+        needs a constant ``learning_rate`` to start from, and what it makes of that is ``learning_rate_factor``, saved
+        with the model; None does nothing
     :param value_clip: what ``clip_range_vf`` does: "sb3", the clipped prediction replaces the prediction; "openai", the
         larger of both losses counts
     :param value_loss: of the critic's error e: "mse", e²; "half_mse", ½e²; "huber", ½e² up to |e| = 1, then |e| − ½

@@ -16,6 +16,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from sb3_ppo_from_scratch.core.records import AdvantageStatistics, UpdateSettings
 from sb3_ppo_from_scratch.settings import (
     InvalidArgumentError,
+    Schedule,
     check_choice,
     check_number,
     check_truth,
@@ -73,8 +74,36 @@ def check_options(hyperparameters: Mapping[str, Any]) -> None:
             f"kl_coef={values['kl_coef']} stays 0 however often objective={values['objective']!r} doubles it; "
             "pass a kl_coef greater than 0, 1.0 for instance."
         )
+    if values["desired_kl"] is not None and callable(values["learning_rate"]):
+        _check_rate_is_constant(values["learning_rate"], values["desired_kl"])
+    if values["target_kl"] is not None:
+        _check_target_is_reached(values)
     _check_normalization(values)
     _check_reference(values["reference_policy"], values["reference_kl_coef"])
+
+
+def _check_rate_is_constant(learning_rate: Schedule, desired_kl: float) -> None:
+    rates = [schedule_value("learning_rate", learning_rate, progress) for progress in (1.0, 0.5, 0.0)]
+    if len(set(rates)) > 1:
+        raise InvalidArgumentError(
+            f"desired_kl={desired_kl} moves the learning rate, and so does the schedule learning_rate, from "
+            f"{rates[0]:g} to {rates[-1]:g}: each would undo the other; pass a number to start from, such as "
+            f"learning_rate={rates[0]:g}."
+        )
+
+
+def _check_target_is_reached(values: Mapping[str, Any]) -> None:
+    """``target_kl`` ends an update at 1.5 × its value; what waits for more would move without end."""
+    limits = {"desired_kl": 2 * 1.5 * values["target_kl"]}
+    if POLICY_OBJECTIVES[values["objective"]].adapts_kl_coef:
+        limits["kl_target"] = 1.5 * 1.5 * values["target_kl"]
+    for name, limit in limits.items():
+        if values[name] is not None and values[name] > limit:
+            raise InvalidArgumentError(
+                f"target_kl={values['target_kl']} stops every update long before its divergence comes near "
+                f"{name}={values[name]}, which would be waited for without end; pass {name} <= {limit:g}, a larger "
+                "target_kl, or None for it."
+            )
 
 
 def _check_normalization(values: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_ppo_from_scratch.networks.graphs import release_graphs
+from sb3_ppo_from_scratch.networks.recognition import is_evaluable
 from sb3_ppo_from_scratch.settings import InvalidArgumentError
 
 
@@ -24,11 +25,11 @@ def reference_policy(
 ) -> ActorCriticPolicy:
     """A frozen copy of a policy, fit to be compared with one that learns.
 
-    :param source: a policy, or the path of a saved model of any on-policy algorithm
+    :param source: a policy, or the path of a saved PPO or A2C
     :param observation_space: of the policy that learns
     :param action_space: likewise
     :return: on the CPU, so that a model saved with it can be loaded where there is no other device
-    :raises InvalidArgumentError: if there is no such model, or it has other spaces
+    :raises InvalidArgumentError: if there is no such model, or its policy takes masks or states, or has other spaces
     """
     if isinstance(source, ActorCriticPolicy):
         policy = source
@@ -39,6 +40,11 @@ def reference_policy(
             raise InvalidArgumentError(
                 f"reference_policy={str(source)!r} cannot be read ({error}); pass the path of a saved PPO or A2C."
             ) from error
+    if not is_evaluable(type(policy)):
+        raise InvalidArgumentError(
+            f"reference_policy is a {type(policy).__name__}, which judges actions by more than observations (masks, "
+            "recurrent states); pass the policy of a PPO or A2C."
+        )
     _check_spaces(policy, observation_space, action_space)
     return frozen(policy)
 

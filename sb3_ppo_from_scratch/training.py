@@ -15,7 +15,7 @@ from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ppo_from_scratch.assembly import AssembledAlgorithm
-from sb3_ppo_from_scratch.core.adaptation import adapted_kl_coef, adapted_learning_rate
+from sb3_ppo_from_scratch.core.adaptation import adapted_kl_coef, adapted_learning_rate, scaled_learning_rate
 from sb3_ppo_from_scratch.core.diagnostics import explained_variance
 from sb3_ppo_from_scratch.core.records import UpdateReport, UpdateSettings
 from sb3_ppo_from_scratch.options import update_settings
@@ -101,7 +101,7 @@ class TrainingLoop(AssembledAlgorithm):
         super()._update_learning_rate(optimizers)
         if self.desired_kl is None:
             return
-        learning_rate = self._scheduled_rate() * self.learning_rate_factor
+        learning_rate = scaled_learning_rate(self._scheduled_rate(), self.learning_rate_factor)
         self.logger.record("train/learning_rate", learning_rate)
         for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
             update_learning_rate(optimizer, learning_rate)
@@ -115,8 +115,8 @@ class TrainingLoop(AssembledAlgorithm):
             self.kl_coef = adapted_kl_coef(self.kl_coef, kl, self.kl_target)
         scheduled = self._scheduled_rate()
         if self.desired_kl is not None and scheduled > 0:
-            rate = adapted_learning_rate(scheduled * self.learning_rate_factor, kl, self.desired_kl)
-            self.learning_rate_factor = rate / scheduled
+            rate = scaled_learning_rate(scheduled, self.learning_rate_factor)
+            self.learning_rate_factor = adapted_learning_rate(rate, kl, self.desired_kl) / scheduled
 
     def _log_update(self, report: UpdateReport, settings: UpdateSettings) -> None:
         record = self.logger.record
@@ -145,6 +145,9 @@ class TrainingLoop(AssembledAlgorithm):
             columns = np.split(getattr(report.minibatches, name), report.epoch_starts[1:])
             for epoch, column in enumerate(columns):
                 self.logger.record(f"train/{name}_epoch_{epoch}", float(column.mean()))
+            # A longer update whose row has not been dumped may have left more of them.
+            for epoch in range(len(columns), self.n_epochs):
+                self.logger.name_to_value.pop(f"train/{name}_epoch_{epoch}", None)
 
     def _explained_variance(self) -> float:
         buffer = self.rollout_buffer

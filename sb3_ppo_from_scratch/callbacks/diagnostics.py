@@ -19,6 +19,7 @@ from sb3_ppo_from_scratch.callbacks.budget import TimeBudget
 from sb3_ppo_from_scratch.callbacks.logged import LatestValues
 from sb3_ppo_from_scratch.callbacks.measurement import (
     Probe,
+    divergence_target,
     judges_clipping,
     present_learning_rate,
     probe,
@@ -27,25 +28,17 @@ from sb3_ppo_from_scratch.callbacks.measurement import (
     rollout_statistics,
     update_outcome,
 )
-from sb3_ppo_from_scratch.callbacks.minibatches import is_evaluable
 from sb3_ppo_from_scratch.core.health import RolloutStatistics, Thresholds, UpdateOutcome
-from sb3_ppo_from_scratch.core.judgements import (
-    CERTAIN,
-    Verdicts,
-    critic_verdicts,
-    drift_verdicts,
-    gradient_verdicts,
-    minibatch_verdicts,
-    rollout_verdicts,
-    update_verdicts,
-)
+from sb3_ppo_from_scratch.core.judgements import CERTAIN, Verdicts
+from sb3_ppo_from_scratch.core.rollout_judgements import critic_verdicts, drift_verdicts, rollout_verdicts
 from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
+from sb3_ppo_from_scratch.core.update_judgements import gradient_verdicts, minibatch_verdicts, update_verdicts
+from sb3_ppo_from_scratch.networks.recognition import is_evaluable
 from sb3_ppo_from_scratch.rollout.buffer import RolloutBuffer
+from sb3_ppo_from_scratch.settings import check_count, check_number
 
 # The learning rate has come to its end once this little of it is left.
 _ANNEALED = 0.2
-# Rollouts per unit of patience over which the critic is judged.
-_POOLED = 10
 
 
 class DiagnosticWarning(UserWarning):
@@ -55,13 +48,13 @@ class DiagnosticWarning(UserWarning):
 class DiagnosticsCallback(BaseCallback):
     """Explains a run while it trains: hang it on ``learn(callback=...)`` of PPO, of stock SB3's PPO, or of its A2C.
 
-    Logged with every rollout: statistics of rewards, advantages and returns, the explained variance, the length of
-    episodes in steps of the agent, and how far the update before has moved the policy (``approx_kl``,
-    ``approx_kl_k1``, ``clip_fraction``: as the algorithm logs them, else measured on one minibatch). As often as
-    ``max_cost`` permits, from one minibatch before the update: ratio, entropy, gradient norms of actor and critic, the
-    factor that joint clipping leaves, and the actor's effective learning rate; not from policies whose
-    ``evaluate_actions`` needs more than observations and actions (masks, recurrent states). Training is not changed
-    by a bit: no parameter, gradient, mode or random generator is touched.
+    Logged with every rollout (see ``min_steps``): statistics of rewards, advantages and returns, the explained
+    variance, the length of episodes in steps of the agent, and how far the update before has moved the policy
+    (``approx_kl``, ``approx_kl_k1``, ``clip_fraction``: as the algorithm logs them, else measured on one minibatch). As
+    often as ``max_cost`` permits, from one minibatch before the update: ratio, entropy, gradient norms of actor and
+    critic, the factor that joint clipping leaves, and the actor's effective learning rate; not from policies whose
+    ``evaluate_actions`` needs more than observations and actions (masks, recurrent states). Training is not changed by
+    a bit: every parameter, gradient, statistic, mode and random generator is left as it was.
 
     Keys under ``diagnostics/``: reward_rms, advantage_mean, advantage_std, advantage_max, return_mean, return_std,
     return_rms, explained_variance, episode_length; approx_kl and approx_kl_k1 in nats, clip_fraction; from the
@@ -77,35 +70,53 @@ class DiagnosticsCallback(BaseCallback):
     :param patience: measurements in a row that have to be unhealthy before a warning, ≥ 1
     :param max_cost: share of the training time that measurements through the policy may take, > 0; infinity measures
         at every update, however expensive that is
+    :param min_steps: environment steps from one look at a rollout to the next, ≥ 1: of shorter rollouts not every one
+        is looked at
     :param verbose: as every callback of SB3
     :param thresholds: the limits of :class:`~sb3_ppo_from_scratch.core.health.Thresholds`, by their names
     :raises ValueError: if an argument is out of range
-    :raises TypeError: if a threshold is not known; when training starts, if the algorithm is not on-policy
+    :raises TypeError: if one has the wrong type, or a threshold is not known; when training starts, if the algorithm
+        is not on-policy
     """
 
-    def __init__(self, *, patience: int = 5, max_cost: float = 0.005, verbose: int = 0, **thresholds: float) -> None:
+    def __init__(
+        self,
+        *,
+        patience: int = 5,
+        max_cost: float = 0.005,
+        min_steps: int = 256,
+        verbose: int = 0,
+        **thresholds: float,
+    ) -> None:
         super().__init__(verbose)
-        if patience < 1 or not max_cost > 0:
-            raise ValueError(f"patience={patience} must be at least 1, and max_cost={max_cost} greater than 0.")
+        check_count("patience", patience)
+        check_count("min_steps", min_steps)
+        check_number("max_cost", max_cost, positive=True, finite=False)
         if unknown := thresholds.keys() - Thresholds.__dataclass_fields__.keys():
             known = ", ".join(Thresholds.__dataclass_fields__)
             raise TypeError(f"There is no threshold {', '.join(sorted(unknown))}; choose among {known}.")
         self.limits = Thresholds(**thresholds)
         self.patience = patience
+        self.min_steps = min_steps
         self._budget = TimeBudget(max_cost)
         self._logged = LatestValues()
+        self._random = np.random.default_rng(0)
+        self._is_evaluable = False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Everything about the model that was watched before."""
+        self._watched: OnPolicyAlgorithm | None = None
         self._streaks: Counter[str] = Counter()
         self._warned: set[str] = set()
-        self._random = np.random.default_rng(0)
-        self._begin()
-
-    def _begin(self) -> None:
         self._first_rollouts: list[RolloutStatistics] = []
-        self._probe: Probe | None = None
-        self._has_updated = self._is_evaluable = False
-        self._first_learning_rate = math.nan
+        self._recent_rollouts: deque[RolloutStatistics] = deque()
         self._episodes = environment.EpisodeRecord()
-        self._rollouts: deque[RolloutStatistics] = deque(maxlen=_POOLED * self.patience)
+        self._probe: Probe | None = None
+        self._entropy_share = math.nan
+        self._has_updated = False
+        self._n_unseen = 0
+        self._first_learning_rate = math.nan
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, OnPolicyAlgorithm):
@@ -120,10 +131,12 @@ class DiagnosticsCallback(BaseCallback):
         return self.model
 
     def _on_training_start(self) -> None:
-        self._begin()
+        if self.locals.get("reset_num_timesteps", True) or self._watched is not self.model:
+            self._forget()
+        self._watched = self._algorithm
         self._budget.start()
         self._logged.attach(self.logger)
-        self._is_evaluable = is_evaluable(self._algorithm.policy)
+        self._is_evaluable = is_evaluable(type(self._algorithm.policy))
         env = self.training_env
         self._conclude(
             setting_verdicts(
@@ -150,6 +163,11 @@ class DiagnosticsCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         """The rollout is complete, and the policy still the one that collected it."""
         model = self._algorithm
+        self._episodes.add(model.rollout_buffer.rewards, model.rollout_buffer.episode_starts)
+        self._n_unseen += model.rollout_buffer.rewards.size
+        if self._n_unseen < self.min_steps:
+            return
+        self._n_unseen = 0
         self._has_updated = True  # by the time anybody looks back
         statistics = rollout_statistics(model.rollout_buffer)
         self._record({name: value for name, value in statistics._asdict().items() if name != "is_finite"})
@@ -164,11 +182,18 @@ class DiagnosticsCallback(BaseCallback):
             self._judge_probe(self._probe, statistics)
 
     def _judge_critic(self, statistics: RolloutStatistics) -> None:
-        self._rollouts.append(statistics)
-        n_steps = self._algorithm.num_timesteps - self._algorithm._num_timesteps_at_start
-        if len(self._rollouts) == self._rollouts.maxlen and n_steps >= self.limits.late_steps:
-            remaining = progress_remaining(self._algorithm)
-            self._conclude(critic_verdicts(list(self._rollouts), remaining, self.limits))
+        """Over enough late rollouts that a single one, whose returns may hardly vary, does not decide."""
+        remaining = progress_remaining(self._algorithm)
+        if remaining >= self.limits.late:
+            self._recent_rollouts.clear()
+            return
+        self._recent_rollouts.append(statistics)
+        per_look = max(self._algorithm.rollout_buffer.rewards.size, self.min_steps)
+        n_wanted = max(self.patience, math.ceil(self.limits.late_steps / per_look))
+        while len(self._recent_rollouts) > n_wanted:
+            self._recent_rollouts.popleft()
+        if len(self._recent_rollouts) == n_wanted:
+            self._conclude(critic_verdicts(list(self._recent_rollouts), self.limits))
 
     def _judge_drift(self, statistics: RolloutStatistics) -> None:
         if len(self._first_rollouts) < self.patience:
@@ -177,14 +202,14 @@ class DiagnosticsCallback(BaseCallback):
             self._conclude(drift_verdicts(statistics, self._first_rollouts, self.limits))
 
     def _judge_horizon(self) -> None:
-        buffer = self._algorithm.rollout_buffer
-        self._episodes.add(buffer.rewards, buffer.episode_starts)
-        episodes = self._episodes.latest(rewards_are_raw=isinstance(buffer, RolloutBuffer))
+        is_ours = isinstance(self._algorithm.rollout_buffer, RolloutBuffer)
+        episodes = self._episodes.latest(rewards_are_raw=is_ours)
         self._record({"episode_length": episodes.mean_length})
         self._conclude(horizon_verdicts(episodes, self._algorithm.gamma, self.limits))
 
     def _judge_probe(self, probed: Probe, statistics: RolloutStatistics) -> None:
         first, gradients = probed.first, probed.gradients
+        self._entropy_share = first.entropy_share
         self._record(
             {
                 **{
@@ -197,7 +222,8 @@ class DiagnosticsCallback(BaseCallback):
         )
         if gradients.shared_critic > 0:
             self._record({"trunk_dominance": gradients.shared_critic / max(gradients.shared_actor, 1e-12)})
-        self._conclude(minibatch_verdicts(first, ratio_tolerance(self._algorithm, self.limits), self.limits))
+        tolerance = ratio_tolerance(self._algorithm, self.limits)
+        self._conclude(minibatch_verdicts(first, statistics, tolerance, self.limits))
         self._conclude(gradient_verdicts(gradients, statistics.advantage_std, self.limits))
 
     def _look_back(self) -> None:
@@ -210,8 +236,16 @@ class DiagnosticsCallback(BaseCallback):
         outcome = self._outcome()
         self._record({name: value for name, value in outcome._asdict().items() if not math.isnan(value)})
         is_annealed = present_learning_rate(model) < _ANNEALED * self._first_learning_rate
-        target_kl = getattr(model, "target_kl", None)
-        self._conclude(update_verdicts(outcome, target_kl, judges_clipping(model), is_annealed, self.limits))
+        explores = not self._entropy_share < self.limits.min_entropy
+        self._conclude(
+            update_verdicts(
+                outcome,
+                divergence_target(model),
+                judges_high_clipping=judges_clipping(model),
+                judges_low_clipping=judges_clipping(model) and explores and not is_annealed,
+                limits=self.limits,
+            )
+        )
 
     def _outcome(self) -> UpdateOutcome:
         logged = self._logged.take(self.logger)

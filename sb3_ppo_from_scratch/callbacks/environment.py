@@ -87,7 +87,10 @@ def is_wrapped_to_skip(env: VecEnv) -> bool:
     :param env: any vector environment
     :return: the answer for the first of them
     """
-    return bool(env.env_is_wrapped(MaxAndSkipEnv, 0)[0])
+    try:
+        return bool(env.env_is_wrapped(MaxAndSkipEnv, 0)[0])
+    except (AttributeError, NotImplementedError):
+        return False
 
 
 def normalization_gamma(env: VecEnv) -> float | None:

@@ -16,10 +16,12 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ppo_from_scratch.callbacks.minibatches import drawn_minibatch, evaluation, left_as_it_was
 from sb3_ppo_from_scratch.core import diagnostics, losses
+from sb3_ppo_from_scratch.core.adaptation import scaled_learning_rate
 from sb3_ppo_from_scratch.core.health import FirstMinibatch, GradientNorms, RolloutStatistics, Thresholds, UpdateOutcome
 from sb3_ppo_from_scratch.core.judgements import entropy_share
-from sb3_ppo_from_scratch.core.records import AdvantageStatistics, Minibatch
-from sb3_ppo_from_scratch.update.objective import VALUE_LOSSES
+from sb3_ppo_from_scratch.core.records import Minibatch
+from sb3_ppo_from_scratch.options import advantage_statistics, normalized_over
+from sb3_ppo_from_scratch.update.objective import VALUE_LOSSES, scaled_advantages
 
 Gradients = Sequence["th.Tensor | None"]
 
@@ -73,7 +75,7 @@ def probe(model: OnPolicyAlgorithm, generator: np.random.Generator) -> Probe:
     :return: the minibatch and the numbers
     """
     minibatch = drawn_minibatch(model.rollout_buffer, getattr(model, "batch_size", 2**62), generator)
-    with left_as_it_was(model.policy), th.enable_grad():
+    with left_as_it_was(model.policy, training=True), th.enable_grad():
         values, log_prob, entropy = evaluation(model.policy, minibatch)
         log_ratio = log_prob - minibatch.old_log_prob
         policy_loss = losses.surrogate_loss(log_ratio.exp(), _normalized(model, minibatch.advantages))
@@ -92,9 +94,22 @@ def update_outcome(model: OnPolicyAlgorithm, minibatch: Minibatch) -> UpdateOutc
     :param minibatch: of the rollout before
     :return: measured on that minibatch
     """
-    with left_as_it_was(model.policy), th.no_grad():
+    with left_as_it_was(model.policy, training=False), th.no_grad():
         _, log_prob, _ = evaluation(model.policy, minibatch)
         return UpdateOutcome(*_divergence(model, log_prob - minibatch.old_log_prob))
+
+
+def divergence_target(model: OnPolicyAlgorithm) -> float | None:
+    """How far an update is meant to move the policy, in nats, by the strictest of the settings that have a say.
+
+    :param model: PPO's; any other has no such settings
+    :return: None without any
+    """
+    named = ["target_kl", "desired_kl"]
+    if getattr(model, "objective", "clip") == "adaptive_kl":
+        named.append("kl_target")
+    targets = [float(value) for name in named if (value := getattr(model, name, None)) is not None]
+    return min(targets, default=None)
 
 
 def progress_remaining(model: OnPolicyAlgorithm) -> float:
@@ -112,8 +127,10 @@ def present_learning_rate(model: OnPolicyAlgorithm) -> float:
     :param model: within ``learn``
     :return: ≥ 0
     """
-    factor = 1.0 if getattr(model, "desired_kl", None) is None else float(getattr(model, "learning_rate_factor", 1.0))
-    return float(model.lr_schedule(progress_remaining(model))) * factor
+    scheduled = float(model.lr_schedule(progress_remaining(model)))
+    if getattr(model, "desired_kl", None) is None:
+        return scheduled
+    return scaled_learning_rate(scheduled, float(model.learning_rate_factor))  # type: ignore[attr-defined]
 
 
 def ratio_tolerance(model: OnPolicyAlgorithm, limits: Thresholds) -> float:
@@ -185,14 +202,11 @@ def _now(model: OnPolicyAlgorithm, name: str) -> float:
 
 
 def _normalized(model: OnPolicyAlgorithm, advantages: th.Tensor) -> th.Tensor:
-    if not getattr(model, "normalize_advantage", False):
-        return advantages
-    scope = getattr(model, "advantage_normalization", "minibatch")
-    if scope == "rollout":
-        everywhere = np.asarray(model.rollout_buffer.advantages)
-        statistics = AdvantageStatistics(float(everywhere.mean()), float(everywhere.std(ddof=1)))
-        return losses.standardized_advantages(advantages, statistics)  # type: ignore[no-any-return]
-    return losses.normalized_advantages(advantages) if scope == "minibatch" else advantages
+    defaults = {"normalize_advantage": False, "advantage_normalization": "minibatch"}
+    scope = normalized_over({name: getattr(model, name, default) for name, default in defaults.items()})
+    of_rollout = advantage_statistics(model.rollout_buffer.advantages) if scope == "rollout" else None
+    normalized: th.Tensor = scaled_advantages(advantages, scope == "minibatch", of_rollout)
+    return normalized
 
 
 def _gradient_norms(model: OnPolicyAlgorithm, actor_loss: th.Tensor, critic_loss: th.Tensor) -> GradientNorms:

@@ -5,7 +5,6 @@ Owns access to buffer and policy; must not know what is computed from it.
 
 from __future__ import annotations
 
-import inspect
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,15 +48,6 @@ def _samples(buffer: Any, indices: IntArray) -> Minibatch:
     )
 
 
-def is_evaluable(policy: ActorCriticPolicy) -> bool:
-    """Whether observations and actions are all that ``evaluate_actions`` takes: no masks, no recurrent states.
-
-    :param policy: of any on-policy algorithm
-    :return: the answer
-    """
-    return len(inspect.signature(policy.evaluate_actions).parameters) == 2
-
-
 def evaluation(policy: ActorCriticPolicy, minibatch: Minibatch) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
     """What the policy makes of a minibatch now.
 
@@ -73,17 +63,23 @@ def evaluation(policy: ActorCriticPolicy, minibatch: Minibatch) -> tuple[th.Tens
 
 
 @contextmanager
-def left_as_it_was(policy: ActorCriticPolicy) -> Iterator[None]:
-    """A context after which every global generator continues as if nothing had been drawn, and no graph is kept.
+def left_as_it_was(policy: ActorCriticPolicy, *, training: bool) -> Iterator[None]:
+    """A context after which policy and global generators are as if nothing had been drawn or computed.
 
     :param policy: that is evaluated within
+    :param training: whether dropout and batch normalisation train meanwhile, as in an update, or act as in a rollout
     """
-    device = policy.device
+    device, was_training = policy.device, policy.training
+    buffers = [(buffer, buffer.clone()) for buffer in policy.buffers()] if training else []
     python_state, numpy_state = random.getstate(), np.random.get_state()
+    policy.set_training_mode(training)
     try:
         with th.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             yield
     finally:
+        policy.set_training_mode(was_training)
+        for buffer, value in buffers:
+            buffer.copy_(value)
         random.setstate(python_state)
         np.random.set_state(numpy_state)
         release_graphs(policy)

@@ -84,13 +84,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--normalize", type=Path, metavar="PKL", help="statistics saved by VecNormalize")
     parser.add_argument("--n-envs", type=_count, help=f"environments (default: the model's own, or {N_ENVS})")
     parser.add_argument("--n-steps", type=_count, help="steps per environment (default: the model's own, or 128)")
-    parser.add_argument("--seed", type=int, default=0, help="of environments, actions and a new model (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of environments, actions and a new model (default: 0)")
     return parser
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return _whole(text, at_least=1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, at_least=0)
+
+
+def _whole(text: str, at_least: int) -> int:
+    if not text.isdecimal() or int(text) < at_least:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {at_least}")
     return int(text)
 
 

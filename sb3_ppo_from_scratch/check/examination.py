@@ -22,14 +22,11 @@ from sb3_ppo_from_scratch.callbacks.measurement import (
     update_outcome,
 )
 from sb3_ppo_from_scratch.core.health import Episodes, Finding, RolloutStatistics, Thresholds, UpdateOutcome
-from sb3_ppo_from_scratch.core.judgements import (
-    CAUSES,
-    Verdicts,
-    gradient_verdicts,
-    minibatch_verdicts,
-    rollout_verdicts,
-)
+from sb3_ppo_from_scratch.core.judgements import CAUSES, Verdicts
+from sb3_ppo_from_scratch.core.rollout_judgements import rollout_verdicts
 from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
+from sb3_ppo_from_scratch.core.update_judgements import gradient_verdicts, minibatch_verdicts
+from sb3_ppo_from_scratch.rollout.actors import DivergedError
 
 # Far more steps than are taken, so that schedules are at their beginning.
 _ENDLESS = 10**12
@@ -72,10 +69,15 @@ def examination(model: PPO, limits: Thresholds, counting: Container[str]) -> Exa
     not_finite: list[Finding] = []
     try:
         _check_parameters(model, "The model's parameters contain")
-        model.learn(_ENDLESS, callback=watch, log_interval=None)
-        _check_parameters(model, "A single update leaves the parameters with")
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is a finding
+            model.learn(_ENDLESS, callback=watch, log_interval=None)
     except NotFiniteError as error:
         not_finite = [error.finding()]
+    except ValueError as error:
+        # What torch's distributions say of parameters that are no numbers has no class of its own.
+        if not (isinstance(error, DivergedError) or "Expected parameter" in str(error)):
+            raise
+        not_finite = [NotFiniteError("The policy's outputs are NaN or infinity").finding()]
     verdicts = _verdicts(model, watch, limits)
     found = [*not_finite, *(verdicts.get(cause) for cause in CAUSES if cause in counting)]
     findings = [finding for finding in found if finding is not None]
@@ -95,16 +97,13 @@ def _verdicts(model: PPO, watch: _OneUpdate, limits: Thresholds) -> Verdicts:
         verdicts |= rollout_verdicts(watch.statistics, limits)
         verdicts |= horizon_verdicts(watch.episodes, model.gamma, limits)
         if watch.probe is not None:
-            verdicts |= minibatch_verdicts(watch.probe.first, ratio_tolerance(model, limits), limits)
+            verdicts |= minibatch_verdicts(watch.probe.first, watch.statistics, ratio_tolerance(model, limits), limits)
             verdicts |= gradient_verdicts(watch.probe.gradients, watch.statistics.advantage_std, limits)
     return verdicts
 
 
 class _OneUpdate(BaseCallback):
-    """Measures a rollout and the update that follows, then stops the training.
-
-    Unlike ``DiagnosticsCallback`` it scores the minibatch in training mode, as the update does: dropout shows.
-    """
+    """Measures a rollout and the update that follows, then stops the training."""
 
     statistics: RolloutStatistics | None = None
     probe: Probe | None = None
@@ -119,7 +118,9 @@ class _OneUpdate(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self.statistics is None:
             _check_arrays("The first observation contains", self._ppo._last_obs)
-        elif self.probe is not None:
+            return
+        _check_parameters(self._ppo, "A single update leaves the parameters with")
+        if self.probe is not None:
             self.outcome = update_outcome(self._ppo, self.probe.minibatch)
 
     def _on_step(self) -> bool:
@@ -135,9 +136,7 @@ class _OneUpdate(BaseCallback):
         self.episodes = record.latest(rewards_are_raw=True)
         self.statistics = rollout_statistics(buffer)
         if self.statistics.is_finite:
-            model.policy.set_training_mode(True)
             self.probe = probe(model, np.random.default_rng(0))
-            model.policy.set_training_mode(False)
 
 
 def _check_arrays(where: str, arrays: Any) -> None:

@@ -54,8 +54,8 @@ def _sections(result: Examination) -> Iterator[list[Row]]:
             ("KL before it, k3", f"{first.approx_kl:.1e}", "0"),
             ("KL before it, k1", f"{first.approx_kl_k1:.1e}", "0"),
             ("clip fraction before it", f"{first.clip_fraction:.1%}", "0"),
-            ("entropy", f"{first.entropy:.3f} of {first.max_entropy:.3f}", "nats; maximal when new"),
-            ("room explored", f"{first.entropy_share:.1%}", "falls slowly"),
+            ("entropy", f"{first.entropy:.3f} of {first.max_entropy:.3f}", "nats, of a uniform policy's"),
+            ("room explored", f"{first.entropy_share:.1%}", "high when new, falls slowly"),
         ]
         yield _gradients(result.probe.gradients)
     if result.outcome is not None:

@@ -5,6 +5,7 @@ Owns their construction and the errors of the command line; must not know what i
 
 from __future__ import annotations
 
+import pickle
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -14,9 +15,11 @@ import gymnasium as gym
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize
 
 from sb3_ppo_from_scratch.algorithm import PPO
+from sb3_ppo_from_scratch.networks.recognition import is_evaluable
 
 # Of a new model: enough for statistics, in seconds.
 N_ENVS, N_STEPS = 8, 128
@@ -48,11 +51,21 @@ def environment(env_id: str, n_envs: int, seed: int, statistics: Path | None) ->
     if is_atari:
         env = VecFrameStack(env, n_stack=4)
     if statistics is not None:
-        if not statistics.is_file():
-            raise UnusableError(f"--normalize {statistics} is no file; give what VecNormalize.save() wrote.")
-        env = VecNormalize.load(str(statistics), env)
-        env.training = False
+        env = _normalized(env, statistics)
     return env
+
+
+def _normalized(env: VecEnv, statistics: Path) -> VecEnv:
+    remedy = "give what VecNormalize.save() wrote for these environments"
+    if not statistics.is_file():
+        raise UnusableError(f"--normalize {statistics} is no file; {remedy}.")
+    try:
+        normalized = VecNormalize.load(str(statistics), env)
+    # Whatever a file may hold, or do when it is unpickled.
+    except (pickle.UnpicklingError, EOFError, ImportError, LookupError, AttributeError, TypeError, ValueError) as error:
+        raise UnusableError(f"--normalize {statistics} cannot be used ({error}); {remedy}.") from error
+    normalized.training = False
+    return normalized
 
 
 def saved_n_envs(path: Path) -> int:
@@ -62,7 +75,8 @@ def saved_n_envs(path: Path) -> int:
     :return: E
     :raises UnusableError: if there is no model at this path
     """
-    return _loaded(path).n_envs
+    n_envs: int = _saved_data(path)["n_envs"]
+    return n_envs
 
 
 def subject(path: Path | None, env: VecEnv, n_steps: int | None, seed: int) -> PPO:
@@ -76,9 +90,7 @@ def subject(path: Path | None, env: VecEnv, n_steps: int | None, seed: int) -> P
     :raises UnusableError: if the model does not fit the environments
     """
     if path is not None:
-        model = _loaded(path, env=env, **({} if n_steps is None else {"n_steps": n_steps}))
-        model.set_random_seed(seed)
-        return model
+        return _loaded(path, env, seed, n_steps)
     n_steps = n_steps or N_STEPS
     try:
         batch_size = max(2, min(64, n_steps * env.num_envs))
@@ -87,16 +99,30 @@ def subject(path: Path | None, env: VecEnv, n_steps: int | None, seed: int) -> P
         raise UnusableError(f"PPO cannot be trained on --env: {error}") from error
 
 
-def _loaded(path: Path, **arguments: Any) -> PPO:
-    if not path.is_file():
-        raise UnusableError(f"--model {path} is no file; give the zip that save() wrote.")
+def _loaded(path: Path, env: VecEnv, seed: int, n_steps: int | None) -> PPO:
+    n_steps = n_steps or _saved_data(path)["n_steps"]
+    if n_steps * env.num_envs < 2:
+        raise UnusableError(f"--n-steps {n_steps} with {env.num_envs} environment is one transition; raise either.")
     try:
-        return PPO.load(path, **arguments)
+        # Nothing is to appear in the folder where the model's own runs are logged.
+        model = PPO.load(path, env=env, n_steps=n_steps, tensorboard_log=None, verbose=0)
     except ValueError as error:
         raise UnusableError(
             f"--model {path} does not fit --env ({error}); give the environment that it was trained on, and "
             "--normalize if that was normalised."
         ) from error
+    model.set_random_seed(seed)
+    return model
+
+
+def _saved_data(path: Path) -> dict[str, Any]:
+    try:
+        data, _, _ = load_from_zip_file(path, device="cpu")
+    except (OSError, ValueError) as error:
+        raise UnusableError(f"--model {path} cannot be read ({error}); give the zip that save() wrote.") from error
+    if data is None or "clip_range" not in data or not is_evaluable(data["policy_class"]):
+        raise UnusableError(f"--model {path} was saved by another algorithm; give a model of PPO's, ours or stock's.")
+    return data
 
 
 def _policy_alias(space: spaces.Space[Any]) -> str:

@@ -29,10 +29,21 @@ def adapted_kl_coef(kl_coef: float, kl: float, kl_target: float) -> float:
     return kl_coef
 
 
+def scaled_learning_rate(learning_rate: float, factor: float) -> float:
+    """What a factor makes of a learning rate: within ``LEARNING_RATE_BOUNDS``, or where the rate itself lies outside.
+
+    :param learning_rate: ≥ 0, as the user chose it
+    :param factor: > 0, that the rule below has come to
+    :return: the rate
+    """
+    lowest, highest = LEARNING_RATE_BOUNDS
+    return max(min(learning_rate * factor, max(learning_rate, highest)), min(learning_rate, lowest))
+
+
 def adapted_learning_rate(learning_rate: float, kl: float, desired_kl: float) -> float:
     """The rate of the next update: rate/1.5 if d > 2·d_des, rate·1.5 if 0 < d < d_des / 2, else the same.
 
-    A rate that a schedule has put outside the bounds is never moved further out, nor pushed against the rule.
+    A rate that was chosen outside the bounds is never moved further out, nor pushed against the rule.
 
     Source: rsl_rl's ``schedule="adaptive"`` (Rudin et al. 2022, arXiv:2109.11978), which applies it before every
     minibatch to the exact divergence; here it is applied once an update.

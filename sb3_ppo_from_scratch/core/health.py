@@ -20,8 +20,9 @@ class Thresholds:
     :param max_clip_fraction: of an update; more means that most of the gradient is held back
     :param min_explained_variance: of the critic, late in training
     :param late: share of the training that remains, below which it is late
-    :param late_steps: environment steps of this training, before which it is never late
-    :param max_kl: KL(π_old ‖ π) of an update, in nats, where the algorithm has no ``target_kl`` (else 2 × that)
+    :param late_steps: environment steps over which the critic is judged once it is late
+    :param max_kl: KL(π_old ‖ π) of an update, in nats, where the algorithm has no target (else 2 × that: ``target_kl``,
+        ``desired_kl``, ``kl_target``)
     :param max_drift: growth of the root mean square of rewards or returns since the first updates
     :param max_return_scale: root mean square of the returns
     :param max_trunk_dominance: ‖value gradient‖ / ‖policy gradient‖ on parameters that both train

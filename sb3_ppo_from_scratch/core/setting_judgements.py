@@ -30,9 +30,14 @@ def horizon_verdicts(episodes: Episodes, gamma: float, limits: Thresholds) -> Ve
             f"gamma={gamma:g} looks 1/(1 − γ) = {1 / (1 - gamma):.0f} steps ahead, but episodes last "
             f"{episodes.mean_length:.0f}"
             + (", and much of their reward comes with the last step." if pays_at_the_end else "."),
-            f"Raise gamma to {1 - 1 / episodes.mean_length:.4f} or so (VecNormalize's as well), or reward earlier.",
+            f"Raise gamma to {_with_horizon(episodes.mean_length)} or so (VecNormalize's as well), or reward earlier.",
         )
     }
+
+
+def _with_horizon(n_steps: float) -> str:
+    """γ = 1 − 1/n, with as many digits as keep it from being read as 1."""
+    return f"{1 - 1 / n_steps:.{max(4, len(str(round(n_steps))))}g}"
 
 
 def setting_verdicts(

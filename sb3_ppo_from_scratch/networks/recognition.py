@@ -5,6 +5,7 @@ Owns the inspection of SB3 policies; must not compute with them.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import torch as th
@@ -88,6 +89,15 @@ def flattens_observations(policy: ActorCriticPolicy) -> bool:
     """
     extractors = (policy.features_extractor, policy.pi_features_extractor, policy.vf_features_extractor)
     return all(type(extractor) is FlattenExtractor for extractor in extractors)
+
+
+def is_evaluable(policy_class: type[ActorCriticPolicy]) -> bool:
+    """Whether observations and actions are all that ``evaluate_actions`` takes: no masks, no recurrent states.
+
+    :param policy_class: of any on-policy algorithm
+    :return: the answer
+    """
+    return len(inspect.signature(policy_class.evaluate_actions).parameters) == len(("self", "obs", "actions"))
 
 
 def may_draw(policy: ActorCriticPolicy) -> bool:

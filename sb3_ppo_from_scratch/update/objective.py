@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sb3_ppo_from_scratch.core import diagnostics, losses, value_losses
 from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace
 from sb3_ppo_from_scratch.core.families import ActionFamily
-from sb3_ppo_from_scratch.core.records import LossTerms, Minibatch, UpdateSettings
+from sb3_ppo_from_scratch.core.records import AdvantageStatistics, LossTerms, Minibatch, UpdateSettings
 from sb3_ppo_from_scratch.core.value_losses import Criterion
 
 
@@ -85,18 +85,17 @@ VALUE_LOSSES = {
 }
 
 
-def scaled_advantages(advantages: Array, settings: UpdateSettings) -> Array:
+def scaled_advantages(advantages: Array, by_minibatch: bool, of_rollout: AdvantageStatistics | None) -> Array:
     """The advantages of a minibatch as they enter the objective.
 
     :param advantages: [B], as estimated
-    :param settings: of this update
-    :return: [B], whitened by the minibatch, by the rollout, or as they are
+    :param by_minibatch: whiten them by their own mean and deviation
+    :param of_rollout: else whiten them by these; None leaves them as they are
+    :return: [B]
     """
-    if settings.normalize_advantage:
+    if by_minibatch:
         return losses.normalized_advantages(advantages)
-    if settings.advantage_statistics is not None:
-        return losses.standardized_advantages(advantages, settings.advantage_statistics)
-    return advantages
+    return advantages if of_rollout is None else losses.standardized_advantages(advantages, of_rollout)
 
 
 class HeadGradients(NamedTuple):
@@ -134,7 +133,7 @@ def objective(
     :return: the terms and the gradients
     """
     n_samples = len(values)
-    advantages = scaled_advantages(minibatch.advantages, settings)
+    advantages = scaled_advantages(minibatch.advantages, settings.normalize_advantage, settings.advantage_statistics)
     evaluation = family.evaluate(outputs, log_std, minibatch.actions)
     log_ratio = evaluation.log_prob - minibatch.old_log_prob
     ratio = namespace(log_ratio).exp(log_ratio)

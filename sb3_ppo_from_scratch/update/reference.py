@@ -59,7 +59,9 @@ class ReferenceEngine:
         if isinstance(self._policy.action_space, spaces.Discrete):
             actions = actions.long().flatten()
         values, log_prob, entropy = self._policy.evaluate_actions(minibatch.observations, actions)
-        advantages = scaled_advantages(minibatch.advantages, settings)
+        advantages = scaled_advantages(
+            minibatch.advantages, settings.normalize_advantage, settings.advantage_statistics
+        )
         log_ratio = log_prob - minibatch.old_log_prob
         ratio = th.exp(log_ratio)
 

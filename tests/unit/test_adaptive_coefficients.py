@@ -82,7 +82,8 @@ def test_objectives_without_a_penalty_neither_log_nor_move_it(objective: str) ->
 @every_engine
 @pytest.mark.parametrize("objective", ["kl_penalty", "adaptive_kl", "unclipped"])
 def test_target_kl_still_stops_an_update(engine: str, objective: str) -> None:
-    model = model_of(n_epochs=8, objective=objective, target_kl=1e-4, engine=engine, **FAST).learn(32)
+    targets = {"target_kl": 1e-4, "kl_target": 1e-4}
+    model = model_of(n_epochs=8, objective=objective, engine=engine, **targets, **FAST).learn(32)
     assert 1 < model._n_updates < 8
 
 
@@ -102,13 +103,18 @@ def test_the_rate_follows_the_divergence_after_each_update(
     assert model.learning_rate_factor == pytest.approx(factor**3)
 
 
-def test_the_factor_multiplies_whatever_the_schedule_says() -> None:
-    model = model_of(n_epochs=3, learning_rate=lambda progress: 1e-4 * progress, desired_kl=0.5)
-    model.learning_rate_factor = 2.0
-    model.learn(64)
-    # The progress remaining is 1/2 at the first update and 0 at the second, where no factor can help.
+def test_the_factor_multiplies_the_rate_that_is_assigned_but_not_beyond_the_bounds() -> None:
+    model = model_of(n_epochs=3, learning_rate=1e-4, desired_kl=0.5).learn(64)
+    assert model.learning_rate_factor == pytest.approx(2.25)
+    model.learning_rate = 2e-4
+    model.learn(32)
+    assert optimizer_rate(model) == pytest.approx(2e-4 * 2.25)
+    model.learning_rate = 6e-3
+    model.learn(32)
+    assert optimizer_rate(model) == 1e-2
+    model.learning_rate = 0.0
+    model.learn(32)
     assert optimizer_rate(model) == 0.0
-    assert model.learning_rate_factor == pytest.approx(3.0)
 
 
 def test_switched_off_the_factor_is_ignored() -> None:

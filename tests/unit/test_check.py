@@ -66,6 +66,11 @@ def fill_with_nan(model: Any) -> None:
         model.policy.value_net.bias.fill_(float("nan"))
 
 
+def fill_with_huge_weights(model: Any) -> None:
+    with th.no_grad():
+        model.policy.action_net.weight.fill_(3e38)
+
+
 def test_a_healthy_model_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--env", "CheckPlain-v0", "--model", saved(tmp_path)]) == 0
     printed = capsys.readouterr().out
@@ -131,6 +136,19 @@ def test_every_cause_has_its_exit_code(cause: str, tmp_path: Path, capsys: pytes
     assert "Try: " in printed
 
 
+def test_an_update_that_destroys_the_policy_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, learning_rate=1e39, batch_size=64, n_epochs=1)
+    assert main(["--env", "CheckPlain-v0", "--model", path]) == EXIT_CODES["not_finite"]
+    assert "A single update leaves the parameters with NaN" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_outputs_that_overflow_are_found(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, fill_with_huge_weights, engine=engine)
+    assert main(["--env", "CheckPlain-v0", "--model", path]) == EXIT_CODES["not_finite"]
+    assert "The policy's outputs are NaN or infinity" in " ".join(capsys.readouterr().out.split())
+
+
 def test_dropout_shows_as_mismatched_log_probabilities(tmp_path: Path) -> None:
     path = saved(tmp_path, policy_kwargs={"features_extractor_class": Dropout})
     assert main(["--env", "CheckPlain-v0", "--model", path]) == EXIT_CODES["log_probabilities"]
@@ -162,7 +180,10 @@ def test_every_cause_that_counts_has_a_case() -> None:
     [
         (["--env", "Nowhere-v0"], "--env Nowhere-v0 cannot be made"),
         (["--env", "nowhere:Nowhere-v0"], "--env nowhere:Nowhere-v0 cannot be made"),
-        (["--env", "CheckPlain-v0", "--model", "nowhere.zip"], "--model nowhere.zip is no file"),
+        (["--env", "CheckPlain-v0", "--model", "nowhere.zip"], "--model nowhere.zip cannot be read"),
+        (["--env", "CheckPlain-v0", "--model", __file__], "cannot be read"),
+        (["--env", "CheckPlain-v0", "--normalize", __file__], "cannot be used"),
+        (["--env", "CheckPlain-v0", "--seed", "-1"], "'-1' must be a whole number of at least 0"),
         (["--env", "CheckPlain-v0", "--normalize", "nowhere.pkl"], "--normalize nowhere.pkl is no file"),
         (["--env", "CheckPlain-v0", "--n-envs", "1", "--n-steps", "1"], "n_steps=1 with 1 environment"),
         (["--env", "CheckPlain-v0", "--n-steps", "0"], "'0' must be a whole number of at least 1"),
@@ -175,6 +196,34 @@ def test_unusable_arguments_are_named(arguments: list[str], words: str, capsys: 
         main(arguments)
     assert exit_.value.code == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("algorithm", [stable_baselines3.DQN, stable_baselines3.A2C])
+def test_a_model_of_another_algorithm_is_refused(
+    algorithm: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    algorithm("MlpPolicy", "CartPole-v1", device="cpu").save(tmp_path / "model.zip")
+    with pytest.raises(SystemExit) as exit_:
+        main(["--env", "CartPole-v1", "--model", str(tmp_path / "model.zip")])
+    assert exit_.value.code == 2
+    assert "was saved by another algorithm" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_single_transition_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--env", "CheckPlain-v0", "--model", saved(tmp_path), "--n-steps", "1", "--n-envs", "1"])
+    assert exit_.value.code == 2
+    assert "--n-steps 1 with 1 environment is one transition" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_suffix_of_a_saved_model_may_be_left_out(tmp_path: Path) -> None:
+    assert main(["--env", "CheckPlain-v0", "--model", saved(tmp_path).removesuffix(".zip")]) == 0
+
+
+def test_nothing_is_written_where_the_model_logs(tmp_path: Path) -> None:
+    path = saved(tmp_path, tensorboard_log=str(tmp_path / "runs"))
+    assert main(["--env", "CheckPlain-v0", "--model", path]) == 0
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_model_of_another_environment_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stable_baselines3
 import torch as th
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.reference_policy import frozen
@@ -129,6 +130,18 @@ def test_what_cannot_be_a_reference_is_refused_before_anything_starts(
     with pytest.raises(ValueError, match=message):
         learn(model, 32)
     assert model.num_timesteps == 0
+
+
+class Masked(ActorCriticPolicy):
+    """Judges actions by more than observations."""
+
+    def evaluate_actions(self, obs: Any, actions: th.Tensor, action_masks: Any = None) -> Any:
+        return super().evaluate_actions(obs, actions)
+
+
+def test_a_policy_that_needs_more_than_observations_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"reference_policy is a Masked, which judges actions by more"):
+        model_of(reference_policy=model_of(policy=Masked).policy)
 
 
 def test_a_model_in_place_of_its_policy_is_told_so() -> None:

@@ -98,6 +98,16 @@ def test_epochs_that_target_kl_cut_off_are_not_logged() -> None:
     assert 1 <= len(epochs) < 5
 
 
+def test_a_row_has_the_epochs_of_one_update() -> None:
+    """Five epochs, then an update that is stopped before; in between no row is dumped."""
+    model = model_of(n_epochs=5, learning_rate=3e-2, log_epochs=True).learn(32, log_interval=None)
+    assert "train/approx_kl_epoch_4" in model.logger.name_to_value
+    model.target_kl = 1e-3
+    model.learn(32, log_interval=None, reset_num_timesteps=False)
+    epochs = [key for key in model.logger.name_to_value if key.startswith("train/approx_kl_epoch_")]
+    assert len(epochs) == model._n_updates - 5 < 5
+
+
 @pytest.mark.parametrize("log_interval", [1, 2, 4])
 def test_rows_that_are_written_after_the_update_have_the_last_one(log_interval: int) -> None:
     before = recorded(tiny_model(HiddenStateEnv()), 48, log_interval=log_interval)

@@ -5,6 +5,7 @@ Owns tiny defaults; must not know which fault is being looked for.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +51,11 @@ def scene(rule: Rule = lambda reward, n_steps, ends: reward, n_envs: int = 2, **
     return DummyVecEnv([lambda: Monitor(Rewarded(HiddenStateEnv(**settings), rule))] * n_envs)
 
 
+def vigilant(**settings: Any) -> DiagnosticsCallback:
+    """A callback that measures at every update, however short the rollouts are."""
+    return DiagnosticsCallback(**{"max_cost": math.inf, "min_steps": 1, **settings})
+
+
 def watched(
     env: VecEnv,
     n_rollouts: int,
@@ -61,7 +67,7 @@ def watched(
 
     :param env: to train on
     :param n_rollouts: to learn from
-    :param callback: None for one that measures at every update and is soon convinced
+    :param callback: None for a vigilant one that is soon convinced
     :param change: done to the model before it learns
     :param settings: of ``tiny_model``
     :return: the model, and the text of every diagnostic warning
@@ -73,7 +79,7 @@ def watched(
         warnings.simplefilter("always", DiagnosticWarning)
         model.learn(
             n_rollouts * model.n_steps * env.num_envs,
-            callback=callback or DiagnosticsCallback(patience=2, max_cost=float("inf")),
+            callback=callback or vigilant(patience=2),
         )
     return model, [str(warning.message) for warning in caught]
 

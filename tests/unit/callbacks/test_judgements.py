@@ -16,19 +16,10 @@ from sb3_ppo_from_scratch.core.health import (
     Thresholds,
     UpdateOutcome,
 )
-from sb3_ppo_from_scratch.core.judgements import (
-    CAUSES,
-    CERTAIN,
-    Verdicts,
-    critic_verdicts,
-    drift_verdicts,
-    entropy_share,
-    gradient_verdicts,
-    minibatch_verdicts,
-    rollout_verdicts,
-    update_verdicts,
-)
+from sb3_ppo_from_scratch.core.judgements import CAUSES, CERTAIN, Verdicts, entropy_share
+from sb3_ppo_from_scratch.core.rollout_judgements import critic_verdicts, drift_verdicts, rollout_verdicts
 from sb3_ppo_from_scratch.core.setting_judgements import horizon_verdicts, setting_verdicts
+from sb3_ppo_from_scratch.core.update_judgements import gradient_verdicts, minibatch_verdicts, update_verdicts
 
 LIMITS = Thresholds()
 STATISTICS = RolloutStatistics(0.0, 1.0, 3.0, 1.0, 1.0, math.sqrt(2), 1.0, 0.9, True)
@@ -113,7 +104,7 @@ def test_rewards_and_returns_may_grow_thirtyfold(quantity: str, first: float, no
         pytest.param([0.1, 0.2], 20.0, False, id="bad at explaining next to nothing"),
     ],
 )
-def test_a_critic_is_judged_late_and_by_what_matters(explained: list[float], mean: float, is_found: bool) -> None:
+def test_a_critic_is_judged_by_what_matters(explained: list[float], mean: float, is_found: bool) -> None:
     rollouts = [
         STATISTICS._replace(
             explained_variance=share, return_std=std, return_mean=mean, return_rms=math.hypot(mean, std)
@@ -121,8 +112,7 @@ def test_a_critic_is_judged_late_and_by_what_matters(explained: list[float], mea
         for share in explained
         for std in [0.0 if math.isnan(share) else 1.0]
     ]
-    assert causes(critic_verdicts(rollouts, 0.4, LIMITS)) == ({"explained_variance"} if is_found else set())
-    assert critic_verdicts(rollouts, 0.6, LIMITS) == {}
+    assert causes(critic_verdicts(rollouts, LIMITS)) == ({"explained_variance"} if is_found else set())
 
 
 def test_rollouts_that_vary_count_for_more() -> None:
@@ -131,7 +121,7 @@ def test_rollouts_that_vary_count_for_more() -> None:
         STATISTICS._replace(explained_variance=share, return_std=std, return_rms=std)
         for share, std in ((0.1, 2.0), (0.9, 1.0))
     ]
-    finding = critic_verdicts(rollouts, 0.0, LIMITS)["explained_variance"]
+    finding = critic_verdicts(rollouts, LIMITS)["explained_variance"]
     assert finding is not None
     assert "explains 0.26" in finding.observation
 
@@ -147,7 +137,19 @@ def test_rollouts_that_vary_count_for_more() -> None:
     ],
 )
 def test_the_first_minibatch(changes: dict[str, float], expected: set[str]) -> None:
-    assert causes(minibatch_verdicts(FIRST._replace(**changes), 0.01, LIMITS)) == expected
+    assert causes(minibatch_verdicts(FIRST._replace(**changes), STATISTICS, 0.01, LIMITS)) == expected
+
+
+def test_a_solved_task_may_be_played_in_one_way_only() -> None:
+    """Advantages of a thousandth of the returns: there is nothing left to gain."""
+    collapsed, solved = FIRST._replace(entropy_share=0.001), STATISTICS._replace(advantage_std=0.001)
+    assert causes(minibatch_verdicts(collapsed, solved, 0.01, LIMITS)) == set()
+
+
+def test_where_nothing_was_ever_paid_the_critic_is_not_to_blame() -> None:
+    rollouts = [STATISTICS._replace(explained_variance=-3.0, reward_rms=0.0)] * 2
+    assert causes(critic_verdicts(rollouts, LIMITS)) == set()
+    assert causes(critic_verdicts([*rollouts, STATISTICS._replace(explained_variance=-3.0)], LIMITS)) != set()
 
 
 @pytest.mark.parametrize(
@@ -165,13 +167,17 @@ def test_the_first_minibatch(changes: dict[str, float], expected: set[str]) -> N
 )
 def test_the_outcome_of_an_update(changes: dict[str, float], target_kl: float | None, expected: set[str]) -> None:
     outcome = OUTCOME._replace(**changes)
-    assert causes(update_verdicts(outcome, target_kl, True, False, LIMITS)) == expected
-    unclipped = update_verdicts(outcome, target_kl, False, False, LIMITS)
-    assert set(unclipped) == {"kl"}
+    assert causes(judged(outcome, target_kl)) == expected
+    assert set(judged(outcome, target_kl, high=False, low=False)) == {"kl"}
 
 
-def test_updates_may_be_tiny_where_the_learning_rate_ends() -> None:
-    assert causes(update_verdicts(OUTCOME._replace(clip_fraction=0.0), None, True, True, LIMITS)) == set()
+def judged(outcome: UpdateOutcome, target: float | None = None, *, high: bool = True, low: bool = True) -> Verdicts:
+    return update_verdicts(outcome, target, judges_high_clipping=high, judges_low_clipping=low, limits=LIMITS)
+
+
+def test_updates_may_be_tiny_where_they_are_meant_to_be() -> None:
+    assert causes(judged(OUTCOME._replace(clip_fraction=0.0), low=False)) == set()
+    assert causes(judged(OUTCOME._replace(clip_fraction=0.4), low=False)) == {"clip_fraction_high"}
 
 
 @pytest.mark.parametrize(
@@ -190,6 +196,13 @@ def test_a_horizon_has_to_reach_the_rewards(gamma: float, length: float, last: f
     assert causes(horizon_verdicts(Episodes(length, last), gamma, LIMITS)) == (
         {"discount_horizon"} if is_found else set()
     )
+
+
+@pytest.mark.parametrize("length, gamma", [(400.0, "0.9975"), (25_000.0, "0.99996"), (3.0, "0.6667")])
+def test_the_remedy_never_says_that_gamma_should_be_1(length: float, gamma: str) -> None:
+    finding = horizon_verdicts(Episodes(length, 1.0), 0.0, Thresholds(max_horizons=1.0))["discount_horizon"]
+    assert finding is not None
+    assert f"Raise gamma to {gamma} or so" in finding.remedy
 
 
 @pytest.mark.parametrize(

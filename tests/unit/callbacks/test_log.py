@@ -13,10 +13,9 @@ import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch import PPO
-from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
 from sb3_ppo_from_scratch.callbacks.budget import TimeBudget
 from sb3_ppo_from_scratch.core.health import RolloutStatistics
-from tests.unit.callbacks.scenes import Rows, scene, watched
+from tests.unit.callbacks.scenes import Rows, scene, vigilant, watched
 
 STATISTICS = [name for name in RolloutStatistics._fields if name != "is_finite"]
 MEASURED = [
@@ -31,9 +30,9 @@ def run(n_rollouts: int, algorithm: Any = PPO, **settings: Any) -> pd.DataFrame:
     if algorithm is stable_baselines3.A2C:
         model = stable_baselines3.A2C("MlpPolicy", env, n_steps=16, seed=0, device="cpu")
         log.attach(model)
-        model.learn(n_rollouts * 32, callback=DiagnosticsCallback(max_cost=math.inf), log_interval=1)
+        model.learn(n_rollouts * 32, callback=vigilant(), log_interval=1)
     else:
-        watched(env, n_rollouts, DiagnosticsCallback(max_cost=math.inf), log.attach, algorithm=algorithm, **settings)
+        watched(env, n_rollouts, vigilant(), log.attach, algorithm=algorithm, **settings)
     return pd.DataFrame(log.rows).rename(columns=lambda name: name.removeprefix("diagnostics/"))
 
 
@@ -88,7 +87,7 @@ def test_a_run_that_dumps_nothing_still_dumps_nothing() -> None:
     model = PPO("MlpPolicy", scene(), n_steps=16, batch_size=16, n_epochs=1, device="cpu")
     log = Rows()
     log.attach(model)
-    model.learn(64, callback=DiagnosticsCallback(max_cost=math.inf), log_interval=None)
+    model.learn(64, callback=vigilant(), log_interval=None)
     assert log.rows == []
     assert not math.isnan(model.logger.name_to_value["diagnostics/approx_kl"])
 
@@ -100,7 +99,7 @@ def test_the_logger_keeps_no_trace_of_the_callback() -> None:
 
 
 def test_a_run_with_the_callback_can_be_saved_in_the_middle(tmp_path: Path) -> None:
-    callback = DiagnosticsCallback(max_cost=math.inf)
+    callback = vigilant()
     model, _ = watched(scene(), 2, callback)
     model.save(tmp_path / "model.zip")
     loaded = PPO.load(tmp_path / "model.zip", env=scene())

@@ -14,13 +14,12 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ppo_from_scratch import PPO
-from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
-from sb3_ppo_from_scratch.callbacks.environment import EpisodeRecord, emulator_frame_skip
-from sb3_ppo_from_scratch.callbacks.measurement import Probe, max_entropy, probe, rollout_statistics
+from sb3_ppo_from_scratch.callbacks.environment import EpisodeRecord, emulator_frame_skip, is_wrapped_to_skip
+from sb3_ppo_from_scratch.callbacks.measurement import Probe, divergence_target, max_entropy, probe, rollout_statistics
 from tests.environments import ACTION_SPACES, OBSERVATION_SPACES
 from tests.faults.environments import ArrayVecEnv
 from tests.faults.models import logged, tiny_model
-from tests.unit.callbacks.scenes import scene
+from tests.unit.callbacks.scenes import scene, vigilant
 
 OURS: list[tuple[Any, dict[str, Any]]] = [(PPO, {}), (PPO, {"engine": "reference"})]
 ALGORITHMS = [*OURS, (stable_baselines3.PPO, {})]
@@ -90,21 +89,22 @@ def test_the_critics_gradient_grows_with_the_rewards_and_the_actors_does_not() -
 
 
 @pytest.mark.parametrize("algorithm, settings", [*ALGORITHMS, (stable_baselines3.A2C, {})])
-@pytest.mark.parametrize("policy_kwargs", [{}, {"features_extractor_class": "dropout"}])
+@pytest.mark.parametrize("extractor", [None, "Dropout", "BatchNorm"])
 def test_training_is_the_same_with_and_without_it(
-    algorithm: Any, settings: dict[str, Any], policy_kwargs: dict[str, Any]
+    algorithm: Any, settings: dict[str, Any], extractor: str | None
 ) -> None:
-    """Bit for bit: parameters, optimizer, and where every global generator stands."""
+    """Bit for bit: parameters, running statistics, optimizer, and where every global generator stands."""
+    extractors = {"Dropout": Dropout, "BatchNorm": BatchNorm}
     traces = []
-    for callback in (None, DiagnosticsCallback(max_cost=math.inf, ratio_tolerance=math.inf)):
-        kwargs = {"features_extractor_class": Dropout} if policy_kwargs else {}
+    for callback in (None, vigilant(ratio_tolerance=math.inf)):
+        kwargs = {} if extractor is None else {"features_extractor_class": extractors[extractor]}
         arguments = {"n_steps": 8, "policy_kwargs": kwargs, "seed": 0, "device": "cpu", **settings}
         if algorithm is not stable_baselines3.A2C:
             arguments |= {"batch_size": 8, "n_epochs": 2}
         model = algorithm("MlpPolicy", scene(), **arguments)
         model.learn(4 * 8 * 2, callback=callback)
         states = [value for state in model.policy.optimizer.state.values() for value in state.values()]
-        tensors = [*model.policy.parameters(), *states, th.get_rng_state()]
+        tensors = [*model.policy.parameters(), *model.policy.buffers(), *states, th.get_rng_state()]
         traces.append(([np.asarray(tensor.detach()) for tensor in tensors], random.random(), np.random.random()))
     np.testing.assert_equal(traces[0], traces[1])
 
@@ -118,6 +118,35 @@ class Dropout(th.nn.Flatten):
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         return th.nn.functional.dropout(super().forward(observations), 0.1, self.training)
+
+
+class BatchNorm(th.nn.BatchNorm1d):
+    """A features extractor that keeps statistics of what it sees in training mode."""
+
+    def __init__(self, observation_space: spaces.Space[Any]) -> None:
+        self.features_dim = spaces.utils.flatdim(observation_space)
+        super().__init__(self.features_dim)
+
+
+def test_a_policy_that_acts_otherwise_than_it_learns_is_seen_as_the_update_sees_it() -> None:
+    first = probed(scene(), policy_kwargs={"features_extractor_class": Dropout})[1].first
+    assert first.ratio_deviation > 1e-3
+
+
+@pytest.mark.parametrize(
+    "settings, target",
+    [
+        ({}, None),
+        ({"target_kl": 0.02}, 0.02),
+        ({"desired_kl": 0.01}, 0.01),
+        ({"kl_target": 0.005}, None),
+        ({"objective": "adaptive_kl", "kl_target": 0.005}, 0.005),
+        ({"target_kl": 0.01, "desired_kl": 0.02}, 0.01),
+    ],
+)
+def test_the_strictest_target_of_the_divergence_counts(settings: dict[str, Any], target: float | None) -> None:
+    assert divergence_target(tiny_model(scene(), n_epochs=2, **settings)) == target
+    assert divergence_target(stable_baselines3.A2C("MlpPolicy", scene(), device="cpu")) is None
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])
@@ -182,3 +211,4 @@ def test_episodes_are_counted_across_rollouts() -> None:
 
 def test_environments_that_tell_nothing_of_themselves_skip_nothing() -> None:
     assert emulator_frame_skip(ArrayVecEnv()) == 1
+    assert not is_wrapped_to_skip(ArrayVecEnv())

@@ -13,9 +13,9 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback
+from sb3_ppo_from_scratch.callbacks import DiagnosticsCallback, DiagnosticWarning
 from sb3_ppo_from_scratch.core.judgements import CAUSES
-from tests.unit.callbacks.scenes import scene, watched
+from tests.unit.callbacks.scenes import scene, vigilant, watched
 
 
 class StaleLogProbabilities(ActorCriticPolicy):
@@ -70,7 +70,7 @@ PROVOCATIONS: dict[str, dict[str, Any]] = {
     "explained_variance": {
         "env": lambda: scene(noise),
         "n_rollouts": 22,
-        "callback": lambda: DiagnosticsCallback(patience=2, max_cost=float("inf"), late_steps=0),
+        "callback": lambda: vigilant(patience=2, late_steps=0),
     },
 }
 
@@ -94,21 +94,42 @@ def test_a_run_that_suffers_from_it_is_warned_about_it_once(cause: str) -> None:
 def test_what_is_noisy_has_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rollouts of a dead policy convince a callback whose patience is 3, not one whose patience is 4."""
     for patience, expected in ((3, 1), (4, 0)):
-        callback = DiagnosticsCallback(patience=patience, max_cost=float("inf"))
+        callback = vigilant(patience=patience)
         _, texts = watched(scene(), 3, callback, only_push_left)
         assert sum(text.startswith("entropy_collapse") for text in texts) == expected
 
 
-def test_a_callback_that_serves_two_runs_does_not_repeat_itself() -> None:
-    callback = DiagnosticsCallback(patience=2, max_cost=float("inf"))
-    seen = [len(watched(scene(), 3, callback, only_push_left)[1]) for _ in range(2)]
-    assert seen[0] > 0
-    assert seen[1] == 0
+def test_a_callback_that_serves_two_runs_does_not_repeat_itself_and_forgets_another_model() -> None:
+    callback = vigilant(patience=2)
+    model, texts = watched(scene(), 3, callback, only_push_left)
+    assert len(texts) > 0
+    model.learn(96, callback=callback, reset_num_timesteps=False)  # a warning would be an error
+    assert watched(scene(), 1, callback)[1] == []
+    assert len(watched(scene(), 3, callback, only_push_left)[1]) == len(texts)
+
+
+def test_short_runs_that_go_on_add_up() -> None:
+    """One rollout each: only what is remembered from one call of ``learn`` to the next can last."""
+    callback = vigilant(patience=3)
+    model, texts = watched(scene(), 1, callback, only_push_left)
+    assert texts == []
+    model.learn(32, callback=callback, reset_num_timesteps=False)
+    with pytest.warns(DiagnosticWarning) as seen:
+        model.learn(32, callback=callback, reset_num_timesteps=False)
+    assert any("entropy_collapse" in str(one.message) for one in seen)
+
+
+def test_of_short_rollouts_not_every_one_is_looked_at() -> None:
+    """Rollouts of 32 steps: the second, fourth and sixth make 64."""
+    for patience, expected in ((3, 1), (4, 0)):
+        callback = vigilant(patience=patience, min_steps=64)
+        _, texts = watched(scene(), 6, callback, only_push_left)
+        assert sum(text.startswith("entropy_collapse") for text in texts) == expected
 
 
 def test_a_threshold_of_ones_own_decides() -> None:
     # Any change at all is beyond a KL of 0, where the default has nothing to say.
-    _, texts = watched(scene(), 3, DiagnosticsCallback(patience=1, max_cost=float("inf"), max_kl=0.0))
+    _, texts = watched(scene(), 3, vigilant(patience=1, max_kl=0.0))
     assert [text for text in texts if text.startswith("kl: ")] != []
     assert [text for text in watched(scene(), 3)[1] if text.startswith("kl: ")] == []
 
@@ -117,6 +138,9 @@ def test_a_threshold_of_ones_own_decides() -> None:
     "arguments, error, words",
     [
         ({"patience": 0}, ValueError, "patience=0"),
+        ({"patience": 2.5}, TypeError, r"patience=2\.5"),
+        ({"min_steps": 0}, ValueError, "min_steps=0"),
+        ({"max_cost": "x"}, TypeError, "max_cost='x'"),
         ({"max_cost": 0.0}, ValueError, r"max_cost=0\.0"),
         ({"max_kl": -1.0}, ValueError, r"max_kl=-1\.0"),
         ({"max_lk": 1.0}, TypeError, "max_lk; choose among .*max_kl"),

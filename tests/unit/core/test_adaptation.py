@@ -13,6 +13,7 @@ from sb3_ppo_from_scratch.core.adaptation import (
     LEARNING_RATE_BOUNDS,
     adapted_kl_coef,
     adapted_learning_rate,
+    scaled_learning_rate,
 )
 
 kls = st.floats(0, 10)
@@ -59,6 +60,14 @@ def test_both_stay_within_their_bounds_and_come_back() -> None:
     for _ in range(100):
         kl_coef, rate = adapted_kl_coef(kl_coef, 1.0, 0.01), adapted_learning_rate(rate, 1e-6, 0.01)
     assert (kl_coef, rate) == (KL_COEF_BOUNDS[1], LEARNING_RATE_BOUNDS[1])
+
+
+@pytest.mark.parametrize(
+    "rate, factor, expected",
+    [(3e-4, 2.0, 6e-4), (3e-4, 1e3, 1e-2), (3e-4, 1e-3, 1e-5), (0.5, 2.0, 0.5), (1e-7, 0.1, 1e-7), (0.0, 9.0, 0.0)],
+)
+def test_a_factor_leads_beyond_no_bound_that_the_rate_itself_keeps(rate: float, factor: float, expected: float) -> None:
+    assert scaled_learning_rate(rate, factor) == pytest.approx(expected)
 
 
 @given(st.sampled_from([1e-7, 1e-5, 3e-4, 1e-2, 0.5]), kls)
