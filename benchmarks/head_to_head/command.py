@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.head_to_head.algorithms import ALGORITHMS, chosen_algorithms, obstacle
-from benchmarks.head_to_head.runs import Run, objection, tabled_steps
+from benchmarks.head_to_head.runs import Run, objection, tabled_runs
 from benchmarks.head_to_head.schedule import Schedule
 from benchmarks.head_to_head.table import RESULTS
 from benchmarks.head_to_head.tasks import TASK_SETS, chosen_tasks
@@ -108,7 +108,7 @@ def planned_runs(arguments: argparse.Namespace, out: Path) -> tuple[list[Run], l
     ]
     if not runs:
         raise ValueError("\n".join([*lines, "Nothing is left to run."]))
-    tabled = tabled_steps(out)
+    tabled = tabled_runs(out)
     if objections := [why for one in runs if (why := objection(out, one, tabled)) is not None]:
         raise ValueError("\n".join(objections))
     return runs, lines

@@ -6,8 +6,10 @@ Owns the files that a run's process and the process that started it share; must 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.head_to_head.files import write_atomically
 from benchmarks.head_to_head.table import RESULTS, ROWS, final_row, read_rows
@@ -60,6 +62,17 @@ class Run:
         return out / "runs" / self.task / self.algorithm / str(self.seed)
 
 
+class Tabled(NamedTuple):
+    """How far a finished run went, according to the joined table.
+
+    :param steps: of its last evaluation: those asked for, up to the end of their rollout
+    :param before: of the evaluation before that; it would have been the last one if no more had been asked for
+    """
+
+    steps: int
+    before: int
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a run is.
@@ -91,22 +104,27 @@ def write_order(folder: Path, run: Run) -> None:
     write_atomically(folder / _ORDER, json.dumps(asdict(run), indent=1) + "\n")
 
 
-def tabled_steps(out: Path) -> dict[Key, int]:
+def tabled_runs(out: Path) -> dict[Key, Tabled]:
     """Runs that are finished according to the joined table, which is all that is left of them if it was committed.
 
     :param out: folder of all runs
-    :return: the steps of each
     """
-    finals = [row for row in read_rows(out / RESULTS) if final_row([row]) is not None]
-    return {(row["task"], row["algorithm"], int(row["seed"])): int(row["steps"]) for row in finals}
+    steps: dict[Key, int] = {}
+    finished: dict[Key, Tabled] = {}
+    for row in read_rows(out / RESULTS):
+        key = (row["task"], row["algorithm"], int(row["seed"]))
+        if final_row([row]) is not None:
+            finished[key] = Tabled(int(row["steps"]), steps.get(key, 0))
+        steps[key] = int(row["steps"])
+    return finished
 
 
-def objection(out: Path, run: Run, tabled: dict[Key, int]) -> str | None:
+def objection(out: Path, run: Run, tabled: Mapping[Key, Tabled]) -> str | None:
     """Why a run cannot go on, or count as finished, with the steps now asked for.
 
     :param out: folder of all runs
     :param run: now asked for
-    :param tabled: from ``tabled_steps``
+    :param tabled: from ``tabled_runs``
     :return: a reason with its remedy; None if all is well
     """
     remedy = "give the same --steps, another --out, or delete what is there"
@@ -115,17 +133,17 @@ def objection(out: Path, run: Run, tabled: dict[Key, int]) -> str | None:
         begun: int = json.loads(order.read_text(encoding="utf-8"))["steps"]
         if begun != run.steps:
             return f"{run.name} was begun with {begun:,} steps, now it is to have {run.steps:,}: {remedy}."
-    elif tabled.get(run.key, run.steps) < run.steps:
-        return f"{run.name} is in {RESULTS} with {tabled[run.key]:,} of {run.steps:,} steps: {remedy}."
+    elif run.key in tabled and not tabled[run.key].before < run.steps <= tabled[run.key].steps:
+        return f"{run.name} is in {RESULTS} with {tabled[run.key].steps:,} steps, not {run.steps:,}: {remedy}."
     return None
 
 
-def is_finished(out: Path, run: Run, tabled: dict[Key, int]) -> bool:
+def is_finished(out: Path, run: Run, tabled: Mapping[Key, Tabled]) -> bool:
     """Whether a run has come to its end, here or, its folder gone, in the joined table.
 
     :param out: folder of all runs
     :param run: asked for
-    :param tabled: from ``tabled_steps``
+    :param tabled: from ``tabled_runs``
     """
     rows = read_rows(run.folder(out) / ROWS)
     return final_row(rows) is not None or (not rows and run.key in tabled)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.head_to_head.files import is_locked
-from benchmarks.head_to_head.runs import LOG, Run, is_finished, read_progress, run_lock, tabled_steps
+from benchmarks.head_to_head.runs import LOG, Run, is_finished, read_progress, run_lock, tabled_runs
 from benchmarks.head_to_head.table import ROWS, join_rows, read_rows
 
 
@@ -29,7 +29,7 @@ class Schedule(processes.Schedule[Run]):
     def __init__(self, runs: Sequence[Run], out: Path, say: Callable[[str], None]) -> None:
         super().__init__(runs, say)
         self._out = out
-        self._tabled = tabled_steps(out)
+        self._tabled = tabled_runs(out)
         # What earlier invocations have done counts from the beginning, not from when a run's turn comes.
         self._steps = {run: run.steps if self.is_finished(run) else self._steps_so_far(run) for run in runs}
         self._table_state: dict[Run, float] = {}

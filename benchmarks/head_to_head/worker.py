@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from benchmarks.head_to_head.files import locked
-from benchmarks.head_to_head.runs import Run, objection, run_lock, tabled_steps, write_order
+from benchmarks.head_to_head.runs import Run, objection, run_lock, tabled_runs, write_order
 from benchmarks.processes import BUSY
 
 _STARTED = time.monotonic()  # before anything large is imported
@@ -26,7 +26,7 @@ def main() -> None:
         if not held:
             raise SystemExit(BUSY)
         # Asked again, now that nobody else can change the answer.
-        if (reason := objection(out, run, tabled_steps(out))) is not None:
+        if (reason := objection(out, run, tabled_runs(out))) is not None:
             raise SystemExit(reason)
         write_order(folder, run)
         from benchmarks.head_to_head.training import train

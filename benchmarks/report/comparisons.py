@@ -30,7 +30,7 @@ _ENOUGH_SEEDS = 10  # for an interval without width to mean that there is little
 
 
 class Estimate(NamedTuple):
-    """A statistic with its bootstrap interval; None if every side and task has one seed, or if it would mean nothing."""
+    """A statistic with its bootstrap interval; None where that would mean nothing, as for a single seed."""
 
     value: float
     interval: Interval | None

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks.head_to_head.files import locked
-from benchmarks.head_to_head.runs import Run, is_finished, objection, tabled_steps, write_order
+from benchmarks.head_to_head.runs import Progress, Run, is_finished, objection, tabled_runs, write_order, write_progress
+from benchmarks.head_to_head.schedule import Schedule
 from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS, join_rows, read_rows, write_rows
 
 
@@ -50,12 +51,30 @@ def test_the_table_joins_the_runs_and_keeps_those_without_a_folder(tmp_path: Pat
         ("sb3", "2", "0", "False"),
         ("sb3", "2", "50", "False"),
     ]
-    tabled = tabled_steps(tmp_path)
+    tabled = tabled_runs(tmp_path)
     assert [is_finished(tmp_path, run, tabled) for run in (kept, replaced, new)] == [True, False, False]
-    assert objection(tmp_path, replace(kept, steps=101), tabled) == (
-        "CartPole-v1, ours, seed 0 is in results.csv with 100 of 101 steps: "
+
+
+@pytest.mark.parametrize("steps, fits", [(101, False), (100, True), (81, True), (80, False), (40, False)])
+def test_a_run_of_the_committed_table_was_as_long_as_asked_for(steps: int, fits: bool, tmp_path: Path) -> None:
+    """Evaluated after rollouts of 20 steps: with 80 steps asked for, or fewer, it would not have come to 100."""
+    run = a_run(seed=3)
+    write_rows(tmp_path / RESULTS, [*rows_of(a_run(), 0, 500, final=True), *rows_of(run, 0, 40, 80, 100, final=True)])
+    reason = objection(tmp_path, replace(run, steps=steps), tabled_runs(tmp_path))
+    assert reason == (
+        None
+        if fits
+        else f"CartPole-v1, ours, seed 3 is in results.csv with 100 steps, not {steps}: "
         "give the same --steps, another --out, or delete what is there."
     )
+
+
+def test_what_was_done_before_counts_from_the_beginning(tmp_path: Path) -> None:
+    tabled, halfway, new = a_run(), a_run(seed=1), a_run(seed=2)
+    write_rows(tmp_path / RESULTS, rows_of(tabled, 0, 120, final=True))
+    halfway.folder(tmp_path).mkdir(parents=True)
+    write_progress(halfway.folder(tmp_path), Progress(steps=50))
+    assert Schedule([tabled, halfway, new], tmp_path, print).steps() == 100 + 50 + 0
 
 
 def test_a_run_keeps_the_steps_that_it_was_begun_with(tmp_path: Path) -> None:
