@@ -136,6 +136,17 @@ ROWS: tuple[Row, ...] = (
         comparisons=(Comparison(("stock",), 2.2),),
         needs=ATARI_MODULES,
     ),
+    Row(
+        letter="H",
+        work="CartPole-v1 under DiagnosticsCallback",
+        kind="learning",
+        env_id="CartPole-v1",
+        n_envs=8,
+        steps=400 * 8 * 32,
+        sides=(Side("ours", "ours", is_diagnosed=True), Side("ours, without it", "ours")),
+        comparisons=(Comparison(("ours, without it",), 0.97),),
+        settings=CARTPOLE,
+    ),
 )
 
 

@@ -18,6 +18,7 @@ from benchmarks.throughput.environments import make_environments
 from benchmarks.throughput.memory import measure_buffer
 from benchmarks.throughput.models import make_model
 from benchmarks.throughput.records import Conditions, Row, Segment, Side
+from sb3_ppo_from_scratch import DiagnosticsCallback
 
 _SMALL = 16  # steps per environment of a rollout that only gets everything imported
 
@@ -66,6 +67,7 @@ class Learning:
         self._env = make_environments(side.vec_env, row.env_id, row.n_envs, conditions.seed)
         settings = {**row.settings, **side.arguments}
         self._model = make_model(side.algorithm, self._env, settings, seed=conditions.seed, device=conditions.device)
+        self._callback = DiagnosticsCallback() if side.is_diagnosed else None
         self._finish: Callable[[], None] = th.cuda.synchronize if conditions.device.startswith("cuda") else _nothing
 
     def segment(self, steps: int, *, watched: bool = False) -> Segment:  # noqa: D102
@@ -78,7 +80,7 @@ class Learning:
                 stack.enter_context(_clock(self._model, "train", spent, "update", self._finish))
             self._finish()
             start = time.perf_counter()
-            self._model.learn(steps, reset_num_timesteps=False)
+            self._model.learn(steps, self._callback, reset_num_timesteps=False)
             self._finish()
             seconds = time.perf_counter() - start
         shares = _shares(spent, seconds) if watched else None

@@ -17,6 +17,7 @@ class Side:
     :param algorithm: "ours", "stock" or "sbx"
     :param vec_env: "dummy", "subproc" or "native"
     :param arguments: of the algorithm's constructor, beside the settings that all sides share
+    :param is_diagnosed: whether ``DiagnosticsCallback`` looks on
     :param needs: modules that may be missing
     """
 
@@ -24,6 +25,7 @@ class Side:
     algorithm: str
     vec_env: str = "dummy"
     arguments: dict[str, Any] = field(default_factory=dict)
+    is_diagnosed: bool = False
     needs: tuple[str, ...] = ()
 
 

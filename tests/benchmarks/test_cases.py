@@ -29,6 +29,7 @@ def test_the_targets_are_the_promised_ones() -> None:
         ("E", ("SBX",), 1.0),
         ("F", ("stock",), 0.35),
         ("G", ("stock",), 2.2),
+        ("H", ("ours, without it",), 0.97),
     ]
 
 
@@ -55,7 +56,7 @@ def test_rows_are_chosen_by_letter() -> None:
 
 
 def test_an_unknown_row_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"--only A,Z: there is no row 'Z'; choose from A,B,C,D,E,F,G"):
+    with pytest.raises(ValueError, match=r"--only A,Z: there is no row 'Z'; choose from A,B,C,D,E,F,G,H"):
         chosen_rows("A,Z")
 
 
