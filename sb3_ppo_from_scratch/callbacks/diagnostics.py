@@ -228,8 +228,9 @@ class DiagnosticsCallback(BaseCallback):
 
     def _look_back(self) -> None:
         """Judge the update that has just ended, if there was one."""
-        if not self._has_updated:
+        if math.isnan(self._first_learning_rate):
             self._first_learning_rate = present_learning_rate(self._algorithm)
+        if not self._has_updated:
             return
         self._has_updated = False
         model = self._algorithm

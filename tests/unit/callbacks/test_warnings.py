@@ -119,6 +119,14 @@ def test_short_runs_that_go_on_add_up() -> None:
     assert any("entropy_collapse" in str(one.message) for one in seen)
 
 
+def test_updates_of_short_rollouts_may_end_as_tiny_as_others() -> None:
+    """The learning rate falls to a tenth within six rollouts, of which every second one is looked at."""
+    callback = vigilant(patience=1, min_steps=64, late=0.0)
+    settings = {"learning_rate": lambda left: 3e-2 if left > 0.5 else 1e-6, "n_epochs": 8}
+    _, texts = watched(scene(), 6, callback, **settings)
+    assert [text for text in texts if text.startswith("clip_fraction_low")] == []
+
+
 def test_of_short_rollouts_not_every_one_is_looked_at() -> None:
     """Rollouts of 32 steps: the second, fourth and sixth make 64."""
     for patience, expected in ((3, 1), (4, 0)):
