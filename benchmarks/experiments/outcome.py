@@ -6,8 +6,6 @@ Owns the three files and the words around a verdict; must not know any experimen
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.head_to_head.files import write_atomically
-from benchmarks.throughput.machine import describe_machine
 from benchmarks.throughput.report import markdown
 
 TABLE, PICTURE, REPORT = "table.csv", "picture.png", "report.md"
 _VERDICTS = {True: "Held.", False: "Did not hold.", None: "Not judged."}
-_PACKAGES = ("torch", "numpy", "gymnasium", "stable_baselines3", "mujoco")
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,7 @@ class Outcome:
     :param shown: the numbers that a reader needs, as text
     :param claims: judged
     :param figure: the picture, not saved yet
+    :param made_by: a sentence on command, commit and versions
     """
 
     title: str
@@ -55,6 +52,7 @@ class Outcome:
     shown: pd.DataFrame
     claims: tuple[Claim, ...]
     figure: Figure
+    made_by: str
 
 
 def write_outcome(out: Path, outcome: Outcome) -> None:
@@ -85,7 +83,7 @@ def report(outcome: Outcome) -> str:
         verdict(outcome.claims),
         markdown(outcome.shown),
         f"![{outcome.title}]({PICTURE})",
-        f"All numbers: [{TABLE}]({TABLE}). {_provenance()}",
+        f"All numbers: [{TABLE}]({TABLE}). {outcome.made_by}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -102,17 +100,3 @@ def verdict(claims: tuple[Claim, ...]) -> str:
         counted += f" {len(claims) - len(judged)} could not be judged."
     items = [f"- **{_VERDICTS[claim.holds]}** Said: {claim.said} Found: {claim.found}" for claim in claims]
     return "\n".join([counted, "", *items])
-
-
-def _provenance() -> str:
-    machine = describe_machine()
-    versions = ", ".join(
-        f"{name} {machine['versions'].get(name)}" for name in _PACKAGES if machine["versions"].get(name)
-    )
-    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
-    commit = (machine["commit"] or "")[:7] or "unknown"
-    changes = " with uncommitted changes" if machine["uncommitted_changes"] else ""
-    return (
-        f"Made by `{command}` at commit {commit}{changes}, Python {machine['python']}, {versions}, "
-        f"on {machine['processor']}."
-    )

@@ -28,7 +28,7 @@ def provenance(device: str) -> Row:
         "commit": f"{commit}+changes" if commit and machine["uncommitted_changes"] else commit,
         "machine": f"{machine['processor']} x {machine['cores']}{_accelerator(device)}",
         "python": machine["python"],
-        **{package: _version(_DISTRIBUTIONS.get(package, package)) for package in PACKAGES},
+        **{package: installed_version(_DISTRIBUTIONS.get(package, package)) for package in PACKAGES},
     }
 
 
@@ -36,7 +36,12 @@ def _accelerator(device: str) -> str:
     return f", {th.cuda.get_device_name(device)}" if device.startswith("cuda") else ""
 
 
-def _version(distribution: str) -> str:
+def installed_version(distribution: str) -> str:
+    """The version of a package.
+
+    :param distribution: its name
+    :return: empty if it is not installed
+    """
     try:
         return version(distribution)
     except PackageNotFoundError:

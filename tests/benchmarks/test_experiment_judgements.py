@@ -24,11 +24,15 @@ from benchmarks.experiments.surrogates.settings import NO_CLIP, PUBLISHED, RANDO
 TASKS = ("HalfCheetah-v5", "Hopper-v5")
 
 
-def surrogate_runs(scores: dict[str, float]) -> pd.DataFrame:
+FACTS = {"commit": "abcdefghij", "machine": "A Processor x 2", "python": "3.11", "torch": "2.9"}
+
+
+def surrogate_runs(scores: dict[str, float], *, diverged: tuple[str, ...] = (NO_CLIP,)) -> pd.DataFrame:
     """Random play scores 10; a normalised score of 1 is 110."""
     best = max(scores.values())
     rows = [
-        {"task": task, "setting": name, "seed": seed, "steps": 1000, "score": score, "diverged": name == NO_CLIP}
+        {"task": task, "setting": name, "seed": seed, "steps": 1000, "score": score, "diverged": name in diverged}
+        | FACTS
         for task in TASKS
         for seed in (0, 1)
         for name, score in {RANDOM: 10.0, **{name: 10 + 100 * x / best for name, x in scores.items()}}.items()
@@ -60,8 +64,32 @@ def test_the_papers_own_numbers_hold() -> None:
 
 
 def test_numbers_the_other_way_round_do_not() -> None:
-    claims = surrogates.outcome(surrogate_runs({name: 1 - score for name, score in PUBLISHED.items()})).claims
-    assert [claim.holds for claim in claims] == [False] * 7
+    runs = surrogate_runs({name: 1 - score for name, score in PUBLISHED.items()}, diverged=())
+    assert [claim.holds for claim in surrogates.outcome(runs).claims] == [False] * 7
+
+
+def test_a_run_that_diverged_counts_as_random_play_if_it_had_scored_more() -> None:
+    table = surrogates.normalised(surrogate_runs({NO_CLIP: 0.9, "clip-0.1": 0.8, "clip-0.3": -0.2}))
+    by_setting = table.groupby("setting")["normalised"].mean()
+    assert by_setting.to_dict() == pytest.approx({NO_CLIP: 0.0, "clip-0.1": 1.0, "clip-0.3": -0.25, RANDOM: 0.0})
+    assert table.loc[table["setting"] == NO_CLIP, "score"].unique().tolist() == [110.0], "raw scores are kept"
+    worse = surrogates.normalised(surrogate_runs({"clip-0.1": 0.8, NO_CLIP: -0.2}))
+    assert worse.loc[worse["setting"] == NO_CLIP, "normalised"].unique() == pytest.approx(-0.25)
+
+
+def test_differences_within_the_spread_of_seeds_are_not_told_apart() -> None:
+    runs = surrogate_runs(PUBLISHED)
+    noisy = runs.assign(score=runs["score"] + runs["seed"].map({0: -40.0, 1: 40.0}))
+    claims = surrogates.outcome(noisy).claims
+    assert [claim.holds for claim in claims[:4]] == [None] * 4
+    assert " Not told apart: means must differ by 0." in claims[0].found
+
+
+def test_one_seed_tells_nothing_apart() -> None:
+    runs = surrogate_runs(PUBLISHED)
+    claims = surrogates.outcome(runs[runs["seed"] == 0]).claims
+    assert [claim.holds for claim in claims] == [*[None] * 6, True], "but for the order of the settings"
+    assert claims[0].found.endswith("there is no spread between seeds to judge by.")
 
 
 def test_without_half_cheetah_there_is_nothing_to_say_of_it() -> None:
@@ -79,6 +107,8 @@ def lander_runs(changes: dict[str, float], *, hovering: float = 0.9) -> pd.DataF
             "seed": seed,
             "steps": 1000,
             "score": score + seed,
+            "diverged": False,
+            **FACTS,
             "timeouts": hovering if name == SHORT_HORIZON else 0.1,
             "landings": 0.0 if name == SHORT_HORIZON else 0.8,
         }
@@ -112,6 +142,16 @@ def test_an_ablation_that_contradicts_it() -> None:
     claims = ablation.outcome(runs).claims
     assert [claim.holds for claim in claims] == [False] * 6
     assert "one-epoch (-250)" in claims[5].found
+
+
+def test_an_ablation_whose_seeds_differ_much() -> None:
+    runs = lander_runs(AS_SAID | {"no-clip": 140.0})
+    noisy = runs.assign(score=runs["score"] + 120.0 * runs["seed"])
+    # s = 121 / √2 with 20 degrees of freedom, so that t s √(2 / 2) = 178.
+    claims = ablation.outcome(noisy).claims
+    assert [claim.holds for claim in claims] == [True, None, None, None, True, True]
+    assert claims[2].found.endswith("a difference of +94. Not told apart: means must differ by 178.")
+    assert "of 15 other details 1 cost 100 points or more, 0 of them told apart" in claims[5].found
 
 
 def test_an_ablation_of_something_else_is_not_judged() -> None:
@@ -149,5 +189,6 @@ def test_files_of_an_outcome(tmp_path: Path) -> None:
     assert pd.read_csv(out / TABLE)["normalised"].max() == pytest.approx(1.0)
     report = (out / REPORT).read_text(encoding="utf-8")
     assert "7 of 7 claims held here." in report
+    assert "at commit abcdefg, Python 3.11, torch 2.9, on A Processor x 2." in report
     assert f"]({PICTURE})" in report
     assert (out / PICTURE).read_bytes().startswith(b"\x89PNG")

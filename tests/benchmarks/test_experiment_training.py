@@ -20,11 +20,12 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from benchmarks.experiments.ablation import settings as ablation
 from benchmarks.experiments.surrogates import settings as surrogates
+from benchmarks.experiments.surrogates.judgement import outcome as surrogates_outcome
 from benchmarks.experiments.training import worker
-from benchmarks.experiments.training.command import add_training_arguments, planned_runs
+from benchmarks.experiments.training.command import add_training_arguments, perform, planned_runs
 from benchmarks.experiments.training.episodes import Episodes, play_at_random
 from benchmarks.experiments.training.recipes import LinearDecay, Recipe
-from benchmarks.experiments.training.runs import Run, read_result, write_result
+from benchmarks.experiments.training.runs import Run, complete_results, read_result, trained_tasks, write_result
 from benchmarks.experiments.training.schedule import do_runs
 from benchmarks.head_to_head.files import locked
 from sb3_ppo_from_scratch import PPO
@@ -137,6 +138,49 @@ def test_a_run_that_another_invocation_does_is_waited_for(tmp_path: Path, capsys
     assert "another invocation is at it" in capsys.readouterr().err
 
 
+def finish(out: Path, run: Run, score: float) -> None:
+    run.result(out).parent.mkdir(parents=True, exist_ok=True)
+    write_result(out, run, {"score": score, "diverged": False, "commit": "abc"})
+
+
+def test_only_tasks_and_seeds_with_every_setting_are_compared(tmp_path: Path) -> None:
+    runs = [
+        Run("surrogates", task, setting, seed, 40)
+        for seed in (0, 1)
+        for task in ("CartPole-v1", "Acrobot-v1")
+        for setting in ("random", "no-clip")
+    ]
+    assert complete_results(tmp_path, runs).empty
+    for run in runs:
+        if (run.task, run.setting, run.seed) not in {("CartPole-v1", "no-clip", 0), ("Acrobot-v1", "random", 1)}:
+            finish(tmp_path, run, float(run.seed))
+    results = complete_results(tmp_path, runs)
+    assert results[["task", "seed", "setting"]].to_numpy().tolist() == [
+        ["Acrobot-v1", 0, "random"],
+        ["Acrobot-v1", 0, "no-clip"],
+        ["CartPole-v1", 1, "random"],
+        ["CartPole-v1", 1, "no-clip"],
+    ]
+    assert trained_tasks(results) == "Acrobot-v1 (40 steps, 1 seed), CartPole-v1 (40 steps, 1 seed)"
+
+
+def test_without_anything_to_compare_there_is_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments(tmp_path, "--settings", "random,no-clip", "--seeds", "1")
+    finish(tmp_path, a_run("no-clip"), 1.0)
+    monkeypatch.setattr("benchmarks.experiments.training.command.do_runs", lambda runs, *_: [runs[0]])
+    monkeypatch.setattr("benchmarks.experiments.training.command.interrupt_when_terminated", lambda: None)
+    with pytest.raises(SystemExit, match="Did not finish: CartPole-v1, random, seed 0"):
+        perform(given, "surrogates", SETTINGS, surrogates_outcome)
+    assert "No report: for no task and seed are all settings finished." in capsys.readouterr().out
+    assert not (tmp_path / "report.md").exists()
+    finish(tmp_path, a_run("random"), 0.0)
+    with pytest.raises(SystemExit):
+        perform(given, "surrogates", SETTINGS, surrogates_outcome)
+    assert "at commit abc, " in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
 class Scripted(gym.Env[np.ndarray[Any, Any], np.int64]):
     """Pays 3, then 100 if the first action was 1; otherwise a time limit ends it after two steps."""
 
@@ -208,4 +252,5 @@ def test_a_worker_does_what_it_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     assert result is not None
     assert result["diverged"] is False
     assert result["cpu_seconds"] > 0
+    assert result["mujoco"]
     assert not list(tmp_path.rglob("*.part"))

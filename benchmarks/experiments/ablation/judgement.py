@@ -5,8 +5,6 @@ Owns the criteria; must not know how a run is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -22,20 +20,24 @@ from benchmarks.experiments.ablation.settings import (
 )
 from benchmarks.experiments.outcome import Claim, Outcome
 from benchmarks.experiments.pictures import GREY, draw_bars, label, panels
-from benchmarks.experiments.training.runs import task_steps
+from benchmarks.experiments.provenance import made_by
+from benchmarks.experiments.training.differences import Bound, bound
+from benchmarks.experiments.training.runs import diverged_runs, trained_tasks
 from benchmarks.learning_curve import BLUE, ORANGE
 
 LANDER = "LunarLander-v3"
 _MUCH = 100.0  # points of LunarLander: the bonus for a landing
 _TITLE = "Details of PPO, each switched off"
 _SETTING = """\
-{tasks}; {seeds} seed(s). All details: 16 environments × 128 steps, 10 epochs of minibatches of 256, Adam 3e-4 (ε =
+{tasks}. All details: 16 environments × 128 steps, 10 epochs of minibatches of 256, Adam 3e-4 (ε =
 1e-5) annealed to zero, γ = 0.999, λ = 0.95, clip 0.2 for policy and value (max of both losses), advantages
 normalised by minibatch, observations and rewards normalised by running statistics, entropy bonus 0.01, joint
 gradient norm clipped at 0.5, orthogonal initialisation, separate networks, bootstrapping at time limits. Score:
 mean return of the last 100 training episodes, ± the sample standard deviation over seeds. Timed out: share of these
-that the time limit ended (hovering, on LunarLander); landed: share that came to rest. Differences below {much:g}
-points on LunarLander do not count as large; {seeds} seed(s) do not tell small ones apart."""
+that the time limit ended (hovering, on LunarLander); landed: share that came to rest. Two settings are told apart on
+LunarLander if their means differ by more than the spread between seeds explains (pooled over all settings, t test at
+5 %): {bound}; a large difference has {much:g} points besides. Runs whose weights became infinite, scored until
+then: {diverged}."""
 
 
 def outcome(results: pd.DataFrame) -> Outcome:
@@ -44,11 +46,13 @@ def outcome(results: pd.DataFrame) -> Outcome:
     :param results: one row for each finished run
     """
     setting = _SETTING.format(
-        tasks=task_steps(results),
-        seeds=results["seed"].nunique(),
+        tasks=trained_tasks(results),
+        bound=_bound(results).words(),
         much=_MUCH,
+        diverged=diverged_runs(results),
     )
-    return Outcome(_TITLE, setting, results, shown(results), claims(results), picture(results))
+    made = made_by(results.to_dict("records"))
+    return Outcome(_TITLE, setting, results, shown(results), claims(results), picture(results), made)
 
 
 def claims(results: pd.DataFrame) -> tuple[Claim, ...]:
@@ -57,45 +61,58 @@ def claims(results: pd.DataFrame) -> tuple[Claim, ...]:
     :param results: one row for each finished run
     """
     means = results[results["task"] == LANDER].groupby("setting")[["score", "timeouts", "landings"]].mean()
-    score = means["score"]
+    score, least = means["score"], _bound(results)
     return (
         _difference(
             score,
+            least,
             (ALL, RAW_REWARDS),
             "without reward scaling LunarLander drops from 277 to −52.",
-            lambda drop: drop >= _MUCH,
+            at_least=_MUCH,
         ),
         _difference(
             score,
+            least,
             (RAW_NO_VALUE_CLIP, RAW_REWARDS),
             "value clipping is actively harmful on raw rewards.",
-            lambda gain: gain > 0,
         ),
         _difference(
             score,
+            least,
             (ALL, NO_VALUE_CLIP),
             "on normalised rewards value clipping is helpful, worth +94.",
-            lambda gain: gain > 0,
         ),
         _difference(
             score,
+            least,
             (RAW_NO_BUDGET, RAW_NO_VALUE_CLIP),
             "raw rewards hurt because the critic eats the joint gradient budget: then, without value clipping, giving "
             "up the gradient clipping as well restores learning.",
-            lambda gain: gain >= _MUCH,
+            at_least=_MUCH,
         ),
         _hovering(means),
-        _others(score),
+        _others(score, least),
     )
 
 
-def _difference(score: pd.Series[float], pair: tuple[str, str], said: str, criterion: Callable[[float], bool]) -> Claim:
+def _bound(results: pd.DataFrame) -> Bound:
+    runs = results[results["task"] == LANDER]
+    return bound(runs, "score", [runs["seed"].nunique()] if len(runs) else [], decimals=0)
+
+
+def _difference(
+    score: pd.Series[float], least: Bound, pair: tuple[str, str], said: str, *, at_least: float | None = None
+) -> Claim:
     first, second = pair
     if not {first, second} <= set(score.index):
         return Claim(said, f"no finished runs of {first} and {second} on {LANDER}.", None)
     difference = float(score[first] - score[second])
-    found = f"{first} {score[first]:.0f}, {second} {score[second]:.0f}: a difference of {difference:+.0f}."
-    return Claim(said, found, criterion(difference))
+    found = f"{first} {score[first]:.0f}, {second} {score[second]:.0f}: a difference of {difference:+.0f}"
+    holds = least.judge(difference)
+    if holds and at_least is not None:
+        holds = difference >= at_least
+    criterion = "." if at_least is None else f" ({at_least:g} and more count)."
+    return Claim(said, f"{found}{criterion}{least.note(holds)}", holds)
 
 
 def _hovering(means: pd.DataFrame) -> Claim:
@@ -112,7 +129,7 @@ def _hovering(means: pd.DataFrame) -> Claim:
     return Claim(said, found + criterion, bool(short["timeouts"] > 0.5 and long["landings"] > 0.5))
 
 
-def _others(score: pd.Series[float]) -> Claim:
+def _others(score: pd.Series[float], least: Bound) -> Claim:
     said = "the assembly tolerates being wrong about almost everything else."
     others = [name for name in RECIPES if name in score.index and name not in (ALL, *LOAD_BEARING)]
     if ALL not in score.index or not others:
@@ -120,11 +137,14 @@ def _others(score: pd.Series[float]) -> Claim:
     drops = (score[ALL] - score[others]).sort_values(ascending=False)
     costly = drops[drops >= _MUCH]
     named = ", ".join(f"{name} ({-drop:+.0f})" for name, drop in costly.items()) or "none"
+    n_surely = sum(least.judge(drop) is True for drop in costly)
     found = (
-        f"of {len(others)} other details {len(costly)} cost {_MUCH:g} points or more: {named} (a quarter of them or "
-        "fewer counts)."
+        f"of {len(others)} other details {len(costly)} cost {_MUCH:g} points or more, {n_surely} of them told apart "
+        f"from {ALL}: {named} (a quarter of them or fewer counts)."
     )
-    return Claim(said, found, len(costly) <= len(others) / 4)
+    few = len(others) / 4
+    holds = None if least.least is None or n_surely <= few < len(costly) else n_surely <= few
+    return Claim(said, found + least.note(holds), holds)
 
 
 def shown(results: pd.DataFrame) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from benchmarks.experiments.baseline.gradients import (
 )
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, MARKERS, label, panels
+from benchmarks.experiments.provenance import facts, made_by
 
 _DOCUMENT = {RAW: 0.143, CONSTANT: 0.222, EPISODE_MEAN: 0.140, STANDARDISED: 0.148}
 _SAME = 1.1  # two ratios closer than this count as the same
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     :param arguments: as declared by ``add_arguments``
     :raises SystemExit: for arguments that cannot be used
     """
+    made = made_by([facts()])
     if not 1 <= arguments.length <= 500:
         raise SystemExit(f"--length {arguments.length:g}: episodes have 1 to 500 steps.")
     table = measurements(arguments.seeds, arguments.episodes, arguments.length)
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         floor=arguments.episodes**-0.5,
     )
     title = "A baseline for the policy gradient: variance against signal"
-    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table), picture(table)))
+    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table), picture(table), made))
 
 
 def measurements(seeds: list[int], n_episodes: int, target_length: float) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from benchmarks.experiments.clip_fraction.epochs import (
 )
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, MARKERS, label, panels
+from benchmarks.experiments.provenance import facts, made_by
 
 _MANY, _KL_TARGET = 0.3, 0.03  # the document's signs of too much
 _SETTING = """\
@@ -48,12 +49,15 @@ def run(arguments: argparse.Namespace) -> None:
 
     :param arguments: as declared by ``add_arguments``
     """
+    made = made_by([facts()])
     combinations = [(task, n_epochs, seed) for task in TASKS for n_epochs in EPOCHS for seed in arguments.seeds]
     table = pd.concat([measured_run(*one, arguments.rollouts) for one in combinations], ignore_index=True)
     first = first_minibatch_clip_fraction(arguments.seeds[0])
     setting = _SETTING.format(n_steps=N_STEPS, rollouts=arguments.rollouts, seeds=len(arguments.seeds))
     title = "Clip fraction: how often a rollout can be used"
-    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table, first), picture(table)))
+    write_outcome(
+        arguments.out, Outcome(title, setting, table, shown(table), claims(table, first), picture(table), made)
+    )
 
 
 def claims(table: pd.DataFrame, first_minibatch: float) -> tuple[Claim, ...]:

@@ -28,6 +28,7 @@ from benchmarks.experiments.gae.experiment import (
 )
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, label, panels
+from benchmarks.experiments.provenance import facts, made_by
 
 _ZERO = 1e-10  # of a bias in closed form: rounding of sums of numbers of order 1
 _SETTING = f"""\
@@ -55,12 +56,13 @@ def run(arguments: argparse.Namespace) -> None:
 
     :param arguments: as declared by ``add_arguments``
     """
+    made = made_by([facts()])
     table = measurements(arguments.episodes, arguments.seed)
     z_scores = (table["sampled_mean"] - table["mean"]).abs() / np.sqrt(table["variance"] / table["episodes"])
     setting = _SETTING.format(episodes=arguments.episodes, z=z_scores.max())
     means = over_draws(table)
     title = "Generalized advantage estimation: bias against variance"
-    write_outcome(arguments.out, Outcome(title, setting, table, shown(means), claims(means), picture(means)))
+    write_outcome(arguments.out, Outcome(title, setting, table, shown(means), claims(means), picture(means), made))
 
 
 def claims(table: pd.DataFrame) -> tuple[Claim, ...]:

@@ -17,6 +17,7 @@ from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.gradient_budget.norms import GradientBudget
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, LINES, label, panels
+from benchmarks.experiments.provenance import facts, made_by
 from sb3_ppo_from_scratch import PPO
 
 RAW, NORMALISED = "raw", "normalised"
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     :param arguments: as declared by ``add_arguments``
     """
+    made = made_by([facts()])
     table = pd.concat(
         [measured_run(kind, seed, arguments.steps) for kind in (RAW, NORMALISED) for seed in arguments.seeds]
     )
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         steps=arguments.steps,
     )
     title = "The gradient budget: raw against normalised rewards"
-    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table), picture(table)))
+    write_outcome(arguments.out, Outcome(title, setting, table, shown(table), claims(table), picture(table), made))
 
 
 def measured_run(rewards: str, seed: int, steps: int) -> pd.DataFrame:

@@ -11,18 +11,23 @@ from matplotlib.figure import Figure
 
 from benchmarks.experiments.outcome import Claim, Outcome
 from benchmarks.experiments.pictures import GREY, draw_bars, label, panels
+from benchmarks.experiments.provenance import made_by
 from benchmarks.experiments.surrogates.settings import ADAPTIVE, CLIPS, FIXED, NO_CLIP, PUBLISHED, RANDOM
-from benchmarks.experiments.training.runs import task_steps
+from benchmarks.experiments.training.differences import Bound, bound
+from benchmarks.experiments.training.runs import diverged_runs, trained_tasks
 from benchmarks.learning_curve import BLUE, GREEN, ORANGE
 from benchmarks.report.statistics import bootstrap_interval, mean_of_means
 
 _TITLE = "Surrogate objectives, beside Table 1 of the PPO paper"
 _SETTING = """\
-{tasks}; {seeds} seed(s) (the paper: 7 tasks × 3 seeds × a million). Settings of the paper's Table 3 (horizon 2048,
+{tasks} (the paper: 7 tasks × 3 seeds × a million). Settings of the paper's Table 3 (horizon 2048,
 Adam 3e-4, 10 epochs of minibatches of 64, γ = 0.99, λ = 0.95, separate networks of 64 + 64 tanh units, no entropy
 bonus), observations normalised, no clipping of gradients. A run's score is the mean return of its last 100 training
 episodes; 0 is the score of uniformly random actions, 1 that of the best run of the task; means over tasks and
-seeds, with a 95 % bootstrap interval over seeds. {diverged}"""
+seeds, with a 95 % bootstrap interval over seeds. A run whose weights became infinite counts as random play, unless it
+had scored less until then, whatever the raw score in the table says: {diverged}. Two settings are told apart if their
+means over tasks differ by more than the spread between seeds explains (pooled over tasks and settings, t test at
+5 %): {bound}."""
 
 
 def outcome(results: pd.DataFrame) -> Outcome:
@@ -31,31 +36,27 @@ def outcome(results: pd.DataFrame) -> Outcome:
     :param results: one row for each finished run
     """
     table = normalised(results)
-    runs = table[table["setting"] != RANDOM]
-    diverged = runs[runs["diverged"]].groupby("setting", sort=False).size()
     setting = _SETTING.format(
-        tasks=task_steps(table),
-        seeds=table["seed"].nunique(),
-        diverged="Runs whose weights became infinite, scored until then: "
-        + (", ".join(f"{name} {n}" for name, n in diverged.items()) or "none")
-        + ".",
+        tasks=trained_tasks(table), diverged=diverged_runs(table), bound=_bound(table, _tasks(table)).words()
     )
-    return Outcome(_TITLE, setting, table, shown(table), claims(table), picture(table))
+    made = made_by(table.to_dict("records"))
+    return Outcome(_TITLE, setting, table, shown(table), claims(table), picture(table), made)
 
 
 def normalised(results: pd.DataFrame) -> pd.DataFrame:
-    """The paper's scale: per task, random play is 0 and the best run 1.
+    """The paper's scale: per task, random play is 0 and the best run 1; a run that diverged is no better than random.
 
     :param results: one row for each finished run
     :return: with a column ``normalised``; empty (NaN) where a task has no random score, or nothing better than it
     """
     table = results.copy()
     table["normalised"] = np.nan
-    for task, rows in table.groupby("task"):
+    for _, rows in table.groupby("task"):
         low = rows.loc[rows["setting"] == RANDOM, "score"].mean()
-        high = rows.loc[rows["setting"] != RANDOM, "score"].max()
+        high = rows.loc[(rows["setting"] != RANDOM) & ~rows["diverged"], "score"].max()
         if high > low:
-            table.loc[table["task"] == task, "normalised"] = (rows["score"] - low) / (high - low)
+            scaled = (rows["score"] - low) / (high - low)
+            table.loc[rows.index, "normalised"] = scaled.where(~rows["diverged"], scaled.clip(upper=0.0))
     return table
 
 
@@ -68,44 +69,46 @@ def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
     if not set(PUBLISHED) <= set(means.index):
         missing = ", ".join(name for name in PUBLISHED if name not in means.index)
         return (Claim("Table 1 of the paper.", f"no finished runs, or no scale, for {missing}.", None),)
-    kl = means[[*ADAPTIVE, *FIXED]]
-    clips = means[list(CLIPS)]
-    best = str(means.idxmax())
+    kl, clips = means[[*ADAPTIVE, *FIXED]], means[list(CLIPS)]
+    clip, no_clip = float(means["clip-0.2"]), float(means[NO_CLIP])
+    least = _bound(table, _tasks(table))
     ranks = float(means.rank().corr(pd.Series(PUBLISHED)[means.index].rank()))
-    cheetah = table[(table["setting"] == NO_CLIP) & table["task"].str.startswith("HalfCheetah")]["normalised"]
     return (
-        Claim(
+        _claim(
             "clipping with ε = 0.2 is best (0.82).",
-            f"best is {best} with {means[best]:.2f}; clip-0.2 has {means['clip-0.2']:.2f}.",
-            best == "clip-0.2",
+            f"best is {means.idxmax()} with {means.max():.2f}; clip-0.2 has {clip:.2f}, the best of the others "
+            f"{means.drop('clip-0.2').max():.2f}.",
+            least,
+            clip - means.drop("clip-0.2").max(),
         ),
-        Claim(
+        _claim(
             "ε = 0.2 beats every KL penalty (adaptive 0.68–0.74, fixed 0.62–0.72).",
-            f"clip-0.2 {means['clip-0.2']:.2f}, adaptive {_range(means[list(ADAPTIVE)])}, "
-            f"fixed {_range(means[list(FIXED)])}.",
-            bool(means["clip-0.2"] > kl.max()),
+            f"clip-0.2 {clip:.2f}, adaptive {_range(means[list(ADAPTIVE)])}, fixed {_range(means[list(FIXED)])}.",
+            least,
+            clip - kl.max(),
         ),
-        Claim(
+        _claim(
             "all three clips are at or near the top (0.70–0.82).",
             f"clips {_range(clips)}, the best KL penalty {kl.max():.2f} (no clip more than 15 % below the best, "
             "as in the paper, counts).",
-            bool(clips.min() >= 0.85 * means.max() - 1e-9),
+            least,
+            clips.min() - 0.85 * means.max() + 1e-9,
         ),
-        Claim(
+        _claim(
             "KL penalties do reasonably: better than no brake at all, worse than the best clip.",
-            f"KL penalties {_range(kl)}, no clip {means[NO_CLIP]:.2f}, best clip {clips.max():.2f}.",
-            bool(means[NO_CLIP] < kl.min() and kl.max() < clips.max()),
+            f"KL penalties {_range(kl)}, no clip {no_clip:.2f}, best clip {clips.max():.2f}.",
+            least,
+            kl.min() - no_clip,
+            clips.max() - kl.max(),
         ),
-        Claim(
+        _claim(
             "without clip or penalty the score is worse than random on average (−0.39), and the worst of all.",
-            f"{means[NO_CLIP]:.2f}; the worst is {means.idxmin()} with {means.min():.2f}.",
-            bool(means[NO_CLIP] < 0 and means.idxmin() == NO_CLIP),
+            f"{no_clip:.2f}; the worst is {means.idxmin()} with {means.min():.2f}.",
+            least,
+            -no_clip,
+            means.drop(NO_CLIP).min() - no_clip,
         ),
-        Claim(
-            "HalfCheetah is the task on which it falls far below random.",
-            f"{cheetah.mean():.2f} there." if len(cheetah) else "HalfCheetah was not among the tasks.",
-            bool(cheetah.mean() < 0) if len(cheetah) else None,
-        ),
+        _half_cheetah(table),
         Claim(
             "the order of the eleven settings.",
             f"Spearman's rank correlation of our scores with Table 1 is {ranks:.2f} (above 0.6, significant at 5 % for "
@@ -113,6 +116,32 @@ def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
             ranks > 0.6,
         ),
     )
+
+
+def _claim(said: str, found: str, least: Bound, *margins: float) -> Claim:
+    holds = least.judge(*margins)
+    return Claim(said, found + least.note(holds), holds)
+
+
+def _half_cheetah(table: pd.DataFrame) -> Claim:
+    said = "HalfCheetah is the task on which it falls far below random."
+    cheetah = [task for task in _tasks(table) if task.startswith("HalfCheetah")]
+    if not cheetah:
+        return Claim(said, "HalfCheetah was not among the tasks.", None)
+    score = float(table.loc[(table["setting"] == NO_CLIP) & table["task"].isin(cheetah), "normalised"].mean())
+    return _claim(said, f"{score:.2f} there.", _bound(table, cheetah), -score)
+
+
+def _tasks(table: pd.DataFrame) -> list[str]:
+    """Those that have a scale."""
+    return list(table.dropna(subset="normalised")["task"].unique())
+
+
+def _bound(table: pd.DataFrame, tasks: list[str]) -> Bound:
+    """For means over tasks; the spread is that of training which came to its end."""
+    trained = table[(table["setting"] != RANDOM) & ~table["diverged"]].dropna(subset="normalised")
+    n_seeds = [table.loc[table["task"] == task, "seed"].nunique() for task in tasks]
+    return bound(trained, "normalised", n_seeds, decimals=2)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

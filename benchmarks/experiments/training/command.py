@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.outcome import Outcome, write_outcome
-from benchmarks.experiments.training.runs import Run, read_result
+from benchmarks.experiments.training.runs import Run, complete_results, read_result
 from benchmarks.experiments.training.schedule import do_runs
 from benchmarks.processes import interrupt_when_terminated
 
@@ -73,7 +73,7 @@ def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Seque
 def perform(
     arguments: argparse.Namespace, experiment: str, settings: Sequence[str], judge: Callable[[pd.DataFrame], Outcome]
 ) -> None:
-    """Do the runs that are not finished yet, then write what all of them say.
+    """Do the runs that are not finished yet, then write what they say, where all settings asked for are finished.
 
     :param arguments: as declared by ``add_training_arguments``
     :param experiment: its package
@@ -90,10 +90,11 @@ def perform(
         missing = do_runs(runs, arguments.out.resolve(), arguments.jobs)
     except KeyboardInterrupt:
         raise SystemExit(f"Interrupted; the same command goes on with what is left in {arguments.out}.") from None
-    results = [result for run in runs if (result := read_result(arguments.out, run)) is not None]
-    if results:
-        table = pd.DataFrame(results).drop(columns="experiment")
-        write_outcome(arguments.out, judge(table.sort_values(["task", "seed"], kind="stable")))
+    results = complete_results(arguments.out, runs)
+    if results.empty:
+        print("No report: for no task and seed are all settings finished.")
+    else:
+        write_outcome(arguments.out, judge(results))
     if missing:
         raise SystemExit(f"Did not finish: {'; '.join(run.name for run in missing)}")
 

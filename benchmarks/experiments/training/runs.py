@@ -6,6 +6,7 @@ Owns where results are and what is asked of a run; must not know how training go
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -91,11 +92,39 @@ def read_result(out: Path, run: Run) -> dict[str, Any] | None:
     return result
 
 
-def task_steps(table: pd.DataFrame) -> str:
-    """What was trained for how long.
+def complete_results(out: Path, runs: Sequence[Run]) -> pd.DataFrame:
+    """How those runs went that can be compared: of tasks and seeds for which every setting asked for is finished.
+
+    :param out: folder of the experiment
+    :param runs: all that are asked for
+    :return: one row for each, by task and seed; empty if there is none
+    """
+    results = {run: read_result(out, run) for run in runs}
+    incomplete = {(run.task, run.seed) for run, result in results.items() if result is None}
+    rows = [result for run, result in results.items() if result and (run.task, run.seed) not in incomplete]
+    if not rows:
+        return pd.DataFrame()
+    return pd.DataFrame(rows).drop(columns="experiment").sort_values(["task", "seed"], kind="stable")
+
+
+def trained_tasks(table: pd.DataFrame) -> str:
+    """What was trained for how long, and how many times.
 
     :param table: of results
-    :return: such as "Hopper-v5 (300,000 steps)"
+    :return: such as "Hopper-v5 (300,000 steps, 2 seeds)"
     """
-    steps = table.groupby("task", sort=False)["steps"].first()
-    return ", ".join(f"{task} ({n:,} steps)" for task, n in steps.items())
+    tasks = table.groupby("task", sort=False).agg({"steps": "first", "seed": "nunique"})
+    return ", ".join(
+        f"{task} ({row['steps']:,} steps, {row['seed']} seed{'' if row['seed'] == 1 else 's'})"
+        for task, row in tasks.iterrows()
+    )
+
+
+def diverged_runs(table: pd.DataFrame) -> str:
+    """Which settings led to weights that are not finite.
+
+    :param table: of results
+    :return: such as "no-clip 4", or "none"
+    """
+    counts = table[table["diverged"]].groupby("setting", sort=False).size()
+    return ", ".join(f"{name} {n}" for name, n in counts.items()) or "none"

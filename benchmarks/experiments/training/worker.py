@@ -14,10 +14,10 @@ from typing import Any
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from benchmarks.experiments.provenance import facts
 from benchmarks.experiments.training.episodes import Episodes, EpisodesCallback, play_at_random
 from benchmarks.experiments.training.runs import Run, read_result, write_result
 from benchmarks.head_to_head.files import locked
-from benchmarks.head_to_head.provenance import provenance
 from benchmarks.processes import BUSY
 from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.rollout.actors import DivergedError
@@ -40,7 +40,7 @@ def trained(run: Run) -> dict[str, Any]:
     :param run: what is asked
     :return: how it went, JSON's types only
     """
-    began = time.process_time()
+    began, made_with = time.process_time(), facts()
     recipe = run.recipe
     env = VecNormalize(
         make_vec_env(run.task, recipe.n_envs, seed=run.seed),
@@ -57,7 +57,7 @@ def trained(run: Run) -> dict[str, Any]:
         diverged = not learn(model, run.steps, episodes)
     env.close()
     seconds = round(time.process_time() - began, 1)
-    return {**episodes.summary(), "diverged": diverged, "cpu_seconds": seconds, **provenance("cpu")}
+    return {**episodes.summary(), "diverged": diverged, "cpu_seconds": seconds, **made_with}
 
 
 def learn(model: PPO, steps: int, episodes: Episodes) -> bool:
