@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 
 from benchmarks.experiments.gae.command import claims
-from benchmarks.experiments.gae.experiment import CRITICS, POLICIES, centred_error, measurements, over_draws
+from benchmarks.experiments.gae.experiment import (
+    BATCHES,
+    CRITICS,
+    POLICIES,
+    best_lambda,
+    centred_error,
+    measurements,
+    over_draws,
+)
 from benchmarks.experiments.gae.moments import exact_moments, first_estimates, sampled_episodes
 from benchmarks.experiments.markov import (
     MarkovDecisionProcess,
@@ -130,6 +138,14 @@ def test_episodes_stay_where_they_ended() -> None:
     assert first_estimates(process, episodes, critic, 0.9, 1.0) == pytest.approx(returns - critic[process.start])
 
 
+def test_the_best_lambda_weighs_bias_against_noise() -> None:
+    rows = pd.DataFrame(
+        {"lambda": [0.0, 0.5, 1.0], "bias": [3.0, 1.0, 0.0], "variance_given_action": [0.0, 10.0, 40.0]}
+    )
+    # 9, 1 + 10 / N, 40 / N
+    assert [best_lambda(rows, batch) for batch in (1, 2, 10, 100)] == [0.0, 0.5, 0.5, 1.0]
+
+
 def a_table(change: Callable[[pd.DataFrame], object] = lambda table: None) -> pd.DataFrame:
     table = over_draws(measurements(n_episodes=10, seed=0))
     change(table)
@@ -145,3 +161,24 @@ def test_claims_follow_the_numbers() -> None:
     spoiled = claims(a_table(spoil))
     assert [claim.holds for claim in spoiled[:4]] == [False, False, False, True]
     assert "half greedy policy: at most 0.5" in spoiled[0].found
+
+
+@pytest.mark.parametrize(
+    "scaled, noisy, inside, towards_one",
+    [
+        ([0.0, 0.1, 0.5, 0.5, 1.0], [0.1, 0.2, 0.9, 1.0, 1.0], False, True),
+        ([0.1, 0.1, 0.5, 0.5, 1.0], [0.1, 0.2, 0.9, 0.9, 1.0], True, True),
+        ([0.1, 0.1, 0.5, 0.5, 0.9], [0.1, 0.2, 0.9, 0.4, 0.9], True, False),
+    ],
+)
+def test_verdicts_on_the_best_lambda(
+    scaled: list[float], noisy: list[float], inside: bool, towards_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = dict(zip(CRITICS, ([0.0] * 5, scaled, noisy), strict=True))
+    monkeypatch.setattr(
+        "benchmarks.experiments.gae.command.best_lambda",
+        lambda rows, batch: best[rows["critic"].iloc[0]][BATCHES.index(batch)],
+    )
+    judged = claims(a_table())[5:]
+    assert [claim.holds for claim in judged] == [inside, towards_one]
+    assert f"{' / '.join(f'{one:g}' for one in scaled)} for 0.7 V" in judged[0].found

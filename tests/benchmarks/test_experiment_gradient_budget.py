@@ -71,18 +71,28 @@ def a_table(raw: tuple[float, ...], normalised: tuple[float, ...]) -> pd.DataFra
 def test_the_documents_numbers_hold() -> None:
     table = a_table((0.13, 50.0, 0.01, 3e-6, 3e-6), (0.10, 1.0, 0.5, 1.5e-4, 1.5e-4))
     judged = claims(table)
-    assert [claim.holds for claim in judged] == [True] * 4
+    assert [claim.holds for claim in judged] == [True] * 8
     assert "385 on raw and 10.0 on normalised" in judged[2].found
-    assert len(shown(table)) == 2
+    assert len(shown(table)) == 4
     assert len(picture(table).axes) == 2
 
 
 def test_a_rate_that_falls_without_smaller_steps_does_not_hold() -> None:
     judged = claims(a_table((0.13, 50.0, 0.01, 3e-6, 1e-4), (0.10, 1.0, 0.5, 1.5e-4, 2e-4)))
-    assert [claim.holds for claim in judged] == [True, True, True, False]
+    assert [claim.holds for claim in judged] == [True, True, True, False] * 2
     assert "2.0 times as far" in judged[3].found
 
 
 def test_norms_far_from_the_documents() -> None:
     judged = claims(a_table((1.0, 1.0, 0.5, 1e-4, 1e-4), (1.0, 1.0, 0.5, 1e-4, 1e-4)))
-    assert [claim.holds for claim in judged] == [False] * 4
+    assert [claim.holds for claim in judged] == [False] * 8
+
+
+def test_the_first_five_updates_are_judged_apart() -> None:
+    said = (0.13, 50.0, 0.01, 3e-6, 3e-6), (0.10, 1.0, 0.5, 1.5e-4, 1.5e-4)
+    early, late = a_table(*said), a_table((1.0,) * 5, (1.0,) * 5)
+    table = pd.concat([early.assign(steps=5 * 2048), *(late.assign(steps=n * 2048) for n in (6, 7, 8))])
+    judged = claims(table)
+    assert [claim.holds for claim in judged] == [True] * 4 + [False] * 4
+    assert judged[0].found.startswith("first five updates: actor norm 0.13, critic norm 50,")
+    assert judged[4].found.startswith("all of training: actor norm 1, critic norm 1,")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.arguments import at_least, output_folder
 from benchmarks.experiments.gae.experiment import (
-    BATCH,
+    BATCHES,
     CRITICS,
     EXACT,
     GAMMA,
@@ -23,13 +23,15 @@ from benchmarks.experiments.gae.experiment import (
     NOISY,
     POLICIES,
     SCALED,
+    best_lambda,
     measurements,
     over_draws,
 )
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
-from benchmarks.experiments.pictures import COLORS, LINES, label, panels
+from benchmarks.experiments.pictures import COLORS, LINES, MARKERS, label, panels
 from benchmarks.experiments.provenance import facts, made_by
 
+_LINEAR_BELOW = 1e-4  # a bias, in the picture
 _ZERO = 1e-10  # of a bias in closed form: rounding of sums of numbers of order 1
 _SETTING = f"""\
 A 4 × 4 gridworld (a step costs 0.01, the goal pays 1, the pit −1, one move in ten slips), a policy that moves at
@@ -38,7 +40,9 @@ estimate at the start of an episode, in closed form; {{episodes:,}} sampled epis
 `compute_gae` agree (z-scores of the means up to {{z:.1f}}). Bias is the root mean square over actions of E[Â_0 | a]
 − A(s_0, a) without its mean over actions, which the policy gradient does not feel. The noise of the worst critic
 has a standard deviation of 0.2 max |V|; its numbers are root mean squares (bias) and means over {N_DRAWS} draws of
-it, not sampled."""
+it, not sampled. The best λ has the least squared error, bias² + variance given the action / N, of the mean over N
+estimates of the same action, so that N is a number of episodes per action; it is looked up for N from 1 to
+{BATCHES[-1]:,}."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,15 +89,12 @@ def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
         ),
         _judged(table, "with a corrupted critic (0.5 V + noise) bias falls monotonically in λ.", _falling_bias),
         _judged(table, "and variance rises.", _rising_variance),
-        *(
-            _judged(
-                table,
-                f"the λ of the least squared error of {of} lies inside (0, 1) for wrong critics, and moves towards 1 "
-                "as they get worse.",
-                partial(_best_lambdas, column=column),
-            )
-            for column, of in (("error", "one episode"), ("batch_error", f"the mean over {BATCH:,} episodes"))
+        _judged(
+            table,
+            "the λ of the least squared error lies inside (0, 1) for wrong critics (more than half of the N count).",
+            _inside,
         ),
+        _judged(table, "and moves towards 1 as the critic gets worse (all N count).", _towards_one),
     )
 
 
@@ -142,10 +143,26 @@ def _rising_variance(rows: pd.DataFrame) -> tuple[str, bool]:
     return f"{text}, {'' if rises else 'not '}in every step", rises
 
 
-def _best_lambdas(rows: pd.DataFrame, column: str) -> tuple[str, bool]:
-    best = [float(_of(rows, name)[column].idxmin()) for name in CRITICS]
-    text = ", ".join(f"λ = {one:g} for {name}" for name, one in zip(CRITICS, best, strict=True))
-    return text, all(0 < one < 1 for one in best[1:]) and best[0] <= best[1] <= best[2] and best[0] < best[2]
+def _best_lambdas(rows: pd.DataFrame) -> dict[str, list[float]]:
+    """Of each critic, for each N."""
+    return {name: [best_lambda(rows[rows["critic"] == name], batch) for batch in BATCHES] for name in CRITICS}
+
+
+def _inside(rows: pd.DataFrame) -> tuple[str, bool]:
+    best = _best_lambdas(rows)
+    text = ", ".join(f"{' / '.join(f'{one:g}' for one in of_critic)} for {name}" for name, of_critic in best.items())
+    n_inside = sum(0 < scaled < 1 and 0 < noisy < 1 for scaled, noisy in zip(best[SCALED], best[NOISY], strict=True))
+    sizes = " / ".join(f"{batch:,}" for batch in BATCHES)
+    text = f"with N = {sizes}, λ = {text}; inside for both wrong critics at {n_inside} of {len(BATCHES)}"
+    return text, n_inside > len(BATCHES) / 2
+
+
+def _towards_one(rows: pd.DataFrame) -> tuple[str, bool]:
+    in_order = [
+        exact <= scaled <= noisy and exact < noisy
+        for exact, scaled, noisy in zip(*_best_lambdas(rows).values(), strict=True)
+    ]
+    return f"in this order at {sum(in_order)} of {len(BATCHES)} N", all(in_order)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -173,27 +190,39 @@ def _number(value: float) -> str:
 
 
 def picture(table: pd.DataFrame) -> Figure:
-    """Bias and variance over λ.
+    """Bias and variance over λ, and the λ that weighs them best.
 
     :param table: from ``over_draws``
     :return: not saved yet
     """
-    figure, axes = panels(2, "Generalized advantage estimation at the start of an episode", n_rows=len(POLICIES))
-    for policy, left, right in zip(POLICIES, axes[::2], axes[1::2], strict=True):
-        for name, color, line in zip(CRITICS, COLORS, LINES, strict=False):
+    figure, axes = panels(3, "Generalized advantage estimation at the start of an episode", n_rows=len(POLICIES))
+    for policy, left, middle, right in zip(POLICIES, axes[::3], axes[1::3], axes[2::3], strict=True):
+        for name, color, line, marker in zip(CRITICS, COLORS, LINES, MARKERS, strict=False):
             rows = table[(table["policy"] == policy) & (table["critic"] == name)]
-            left.plot(rows["lambda"], rows["bias"], color=color, linestyle=line, label=f"critic: {name}")
-            right.plot(rows["lambda"], rows["variance"], color=color, linestyle=line)
-            right.plot(rows["lambda"], rows["sampled_variance"], ".", color=color)
-        label(left, x="λ", y="bias of Â₀ (reward, log scale)", title=f"{policy} policy: bias")
+            look: dict[str, Any] = {"color": color, "linestyle": line}
+            left.plot(rows["lambda"], rows["bias"], marker=marker, markersize=4, label=f"critic: {name}", **look)
+            middle.plot(rows["lambda"], rows["variance"], **look)
+            middle.plot(rows["lambda"], rows["sampled_variance"], ".", color=color)
+            right.plot(BATCHES, [best_lambda(rows, batch) for batch in BATCHES], marker=marker, markersize=5, **look)
         label(
-            right,
+            left,
+            x="λ",
+            y=f"bias of Â₀ (reward; log, linear below {_LINEAR_BELOW:g})",
+            title=f"{policy} policy: bias",
+        )
+        label(
+            middle,
             x="λ",
             y="variance of Â₀ (reward², log scale)",
             title=f"{policy} policy: variance (lines exact, dots sampled)",
         )
-        left.set_yscale("symlog", linthresh=1e-4)
-        left.set_ylim(bottom=0)
-        right.set_yscale("log")
-        left.legend(fontsize=8, frameon=False)
+        label(
+            right, x="N, episodes per action (log scale)", y="λ", title=f"{policy} policy: λ of the least squared error"
+        )
+        left.set_yscale("symlog", linthresh=_LINEAR_BELOW)
+        left.set_ylim(bottom=-_LINEAR_BELOW / 4)  # so that a bias of zero lies above the frame
+        middle.set_yscale("log")
+        right.set_xscale("log")
+        right.set_ylim(-0.05, 1.05)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     return figure

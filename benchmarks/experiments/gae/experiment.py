@@ -25,7 +25,7 @@ CRITICS = (EXACT, SCALED, NOISY)  # from good to bad
 RANDOM, HALF_GREEDY = "random", "half greedy"
 POLICIES = (RANDOM, HALF_GREEDY)
 N_DRAWS = 50  # of the noise
-BATCH = 1_000  # episodes of an update, over which the variance is divided
+BATCHES = (1, 100, 1_000, 10_000, 100_000)  # estimates of the same action that are averaged
 
 
 def measurements(n_episodes: int, seed: int) -> pd.DataFrame:
@@ -72,15 +72,11 @@ def _of_policy(process: MarkovDecisionProcess, name: str, policy: Array, n_episo
 
 
 def _exact_row(moments: Moments, process: MarkovDecisionProcess, truth: Array, weights: Array) -> dict[str, float]:
-    """Squared errors are bias² plus the variance given the action, which a batch divides."""
     mean, second = moments.mean[process.start], moments.second[process.start]
-    bias = centred_error(mean, truth, weights)
-    given_action = float(weights @ (second - mean**2))
     return {
-        "bias": bias,
+        "bias": centred_error(mean, truth, weights),
         "variance": float(weights @ second - (weights @ mean) ** 2),
-        "error": bias**2 + given_action,
-        "batch_error": bias**2 + given_action / BATCH,
+        "variance_given_action": float(weights @ (second - mean**2)),
         "mean": float(weights @ mean),
     }
 
@@ -94,6 +90,16 @@ def over_draws(table: pd.DataFrame) -> pd.DataFrame:
     squared = table.assign(bias=table["bias"] ** 2)
     means = squared.groupby(["policy", "critic", "lambda"], as_index=False, sort=False).mean()
     return means.assign(bias=np.sqrt(means["bias"])).drop(columns="draw")
+
+
+def best_lambda(rows: pd.DataFrame, batch: int) -> float:
+    """Where the squared error, bias² + variance given the action / batch, is least.
+
+    :param rows: of one policy and critic, from ``over_draws``
+    :param batch: estimates of the same action that are averaged
+    """
+    errors = rows["bias"] ** 2 + rows["variance_given_action"] / batch
+    return float(rows["lambda"].loc[errors.idxmin()])
 
 
 def centred_error(estimates: Array, truth: Array, weights: Array) -> float:

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from benchmarks.arguments import SEEDS_HELP, at_least, output_folder, seed_list
 from benchmarks.experiments.gradient_budget.norms import GradientBudget
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
-from benchmarks.experiments.pictures import COLORS, LINES, label, panels
+from benchmarks.experiments.pictures import COLORS, GREY, LINES, label, panels
 from benchmarks.experiments.provenance import facts, made_by
 from sb3_ppo_from_scratch import PPO
 
@@ -27,11 +27,15 @@ MAX_GRAD_NORM, LEARNING_RATE, GAMMA = 0.5, 3e-4, 0.999
 # What the document's table says: norms of actor and critic, factor of the clipping, effective rate of the actor.
 _DOCUMENT = {RAW: (0.13, 50.0, 0.01, 3e-6), NORMALISED: (0.10, 1.0, 0.5, 1.5e-4)}
 _QUANTITIES = ("actor", "critic", "factor", "effective_rate")
+_NAMES = ("actor norm", "critic norm", "clip factor", "effective rate")
+_EARLY, _ALL = "first five updates", "all of training"
+_EARLY_STEPS = 5 * N_ENVS * N_STEPS
 _NEAR = 3.0  # a number within this factor counts as the document's
 _SETTING = """\
 {env}, {n_envs} environments × {n_steps} steps, 4 epochs of minibatches of 256, Adam 3e-4, γ = {gamma}, λ = 0.95,
 separate networks, joint clipping at {bound}, value loss 0.5 × squared error, {seeds} seeds × {steps:,} steps.
-Medians over all minibatches. The document calls learning rate × clip factor the actor's effective rate; `actor
+Medians over updates and seeds of the medians over each update's minibatches, for the first five updates and for all:
+the document does not say when it measured. It calls learning rate × clip factor the actor's effective rate; `actor
 step` is how far a parameter of the actor really moves in a minibatch (root mean square), since Adam divides a
 factor that all gradients share out again."""
 
@@ -111,40 +115,48 @@ def measured_run(rewards: str, seed: int, steps: int) -> pd.DataFrame:
 
 
 def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
-    """Hold what the document says against the numbers.
+    """Hold what the document says against the numbers, early in training and over all of it.
 
     :param table: of updates
     """
-    medians = table.groupby("rewards")[[*_QUANTITIES, "actor_step"]].median()
+    return tuple(claim for window in (_EARLY, _ALL) for claim in _claims_of(window, _medians(table, window)))
+
+
+def _medians(table: pd.DataFrame, window: str) -> pd.DataFrame:
+    rows = table[table["steps"] <= _EARLY_STEPS] if window == _EARLY else table
+    return rows.groupby("rewards")[[*_QUANTITIES, "actor_step", "critic_step"]].median()
+
+
+def _claims_of(window: str, medians: pd.DataFrame) -> tuple[Claim, ...]:
     raw, normalised = medians.loc[RAW], medians.loc[NORMALISED]
     share = raw["critic"] / raw["actor"], normalised["critic"] / normalised["actor"]
     step = normalised["actor_step"] / raw["actor_step"]
     rate = normalised["effective_rate"] / raw["effective_rate"]
     return (
-        _numbers_claim(RAW, raw),
-        _numbers_claim(NORMALISED, normalised),
+        _numbers_claim(RAW, window, raw),
+        _numbers_claim(NORMALISED, window, normalised),
         Claim(
             "on raw rewards the critic's gradient eats the clipping budget, on normalised ones it does not.",
-            f"critic / actor is {share[0]:,.0f} on raw and {share[1]:.1f} on normalised rewards, the clip factor "
-            f"{raw['factor']:.2g} and {normalised['factor']:.2g} (a ratio of 10 in both counts).",
+            f"{window}: critic / actor is {share[0]:,.0f} on raw and {share[1]:.1f} on normalised rewards, the clip "
+            f"factor {raw['factor']:.2g} and {normalised['factor']:.2g} (a ratio of 10 in both counts).",
             bool(share[0] >= 10 * share[1] and normalised["factor"] >= 10 * raw["factor"]),
         ),
         Claim(
             "so the actor's effective learning rate collapses and the policy sits still (50 times slower).",
-            f"learning rate × clip factor is {rate:.0f} times as large with normalised rewards, but the actor's "
-            f"parameters move {step:.1f} times as far in a minibatch ({normalised['actor_step']:.1e} against "
+            f"{window}: learning rate × clip factor is {rate:.0f} times as large with normalised rewards, but the "
+            f"actor's parameters move {step:.1f} times as far in a minibatch ({normalised['actor_step']:.1e} against "
             f"{raw['actor_step']:.1e}; 10 times as far counts as sitting still).",
             bool(step >= 10),
         ),
     )
 
 
-def _numbers_claim(rewards: str, medians: pd.Series[float]) -> Claim:
-    names = ("actor norm", "critic norm", "clip factor", "effective rate")
-    pairs = list(zip(names, _DOCUMENT[rewards], medians[list(_QUANTITIES)], strict=True))
+def _numbers_claim(rewards: str, window: str, medians: pd.Series[float]) -> Claim:
+    pairs = list(zip(_NAMES, _DOCUMENT[rewards], medians[list(_QUANTITIES)], strict=True))
+    numbers = ", ".join(f"{name} {found:.2g}" for name, _, found in pairs)
     return Claim(
         f"{rewards} rewards: " + ", ".join(f"{name} {said:g}" for name, said, _ in pairs) + ".",
-        ", ".join(f"{name} {found:.2g}" for name, _, found in pairs) + f" (all within a factor of {_NEAR:g} counts).",
+        f"{window}: {numbers} (all within a factor of {_NEAR:g} counts).",
         all(1 / _NEAR <= found / said <= _NEAR for _, said, found in pairs),
     )
 
@@ -155,14 +167,15 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     :param table: of updates
     :return: as text
     """
-    medians = table.groupby("rewards")[[*_QUANTITIES, "actor_step", "critic_step"]].median()
     lines = []
-    for rewards, said in _DOCUMENT.items():
-        found = medians.loc[rewards]
-        named = zip(("actor norm", "critic norm", "clip factor", "effective rate"), _QUANTITIES, said, strict=True)
-        cells = {name: f"{found[key]:.2g} (document: {number:g})" for name, key, number in named}
-        steps = {name.replace("_", " "): f"{found[name]:.1e}" for name in ("actor_step", "critic_step")}
-        lines.append({"rewards": rewards, **cells, **steps})
+    for window in (_EARLY, _ALL):
+        medians = _medians(table, window)
+        for rewards, said in _DOCUMENT.items():
+            found = medians.loc[rewards]
+            named = zip(_NAMES, _QUANTITIES, said, strict=True)
+            cells = {name: f"{found[key]:.2g} (document: {number:g})" for name, key, number in named}
+            steps = {name.replace("_", " "): f"{found[name]:.1e}" for name in ("actor_step", "critic_step")}
+            lines.append({"window": window, "rewards": rewards, **cells, **steps})
     return pd.DataFrame(lines)
 
 
@@ -195,6 +208,7 @@ def picture(table: pd.DataFrame) -> Figure:
     label(left, x="environment steps (thousands)", y="L2 norm before clipping (log scale)", title="gradient norms")
     label(right, x="environment steps (thousands)", y="factor (log scale)", title="what clipping and Adam make of them")
     for axes in (left, right):
+        axes.axvspan(0, _EARLY_STEPS / 1e3, color=GREY, alpha=0.15, linewidth=0, label=_EARLY if axes is left else "")
         axes.set_yscale("log")
         axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False)
     return figure
