@@ -109,8 +109,8 @@ class _Hopeless(np.random.Generator):
     def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
 
-    def uniform(self, *_: object, **__: object) -> np.ndarray:  # type: ignore[override]
-        return np.full((1, 4), 1.0)
+    def uniform(self, *_: object, size: tuple[int, int]) -> np.ndarray:  # type: ignore[override]
+        return np.full(size, 1.0)
 
 
 def test_measurements_are_reproducible() -> None:
@@ -118,7 +118,8 @@ def test_measurements_are_reproducible() -> None:
     assert table["weighting"].tolist() == list(WEIGHTINGS)
     assert (table["mean_length"] <= MAX_STEPS).all()
     pd.testing.assert_frame_equal(table, measurements([0], 4, 12.0))
-    assert len(shown(table)) == 4
+    assert shown(table)["policy"].tolist() == ["0"] * 4 + ["mean"] * 4
+    assert shown(table)["mean length"].nunique() == 1
     assert len(picture(table).axes) == 2
 
 
@@ -137,10 +138,28 @@ def test_the_documents_numbers_hold() -> None:
     judged = claims(a_table(ratios, variances))
     assert [claim.holds for claim in judged] == [True] * 4
     assert "factor of 4.1" in judged[0].found
-    assert "× 1.55" in judged[1].found
+    assert judged[1].found.startswith("× 1.55 (")
+    assert "by itself, it holds for 2 of 2 policies" in judged[1].found
 
 
 def test_other_numbers_do_not() -> None:
     ratios = {RAW: 0.1, CONSTANT: 0.1, EPISODE_MEAN: 0.2, STANDARDISED: 0.2}
     variances = {RAW: 10.0, CONSTANT: 9.0, EPISODE_MEAN: 9.0, STANDARDISED: 1.0}
     assert [claim.holds for claim in claims(a_table(ratios, variances))] == [False] * 4
+
+
+def test_a_claim_must_hold_for_most_policies_as_well() -> None:
+    """Ratios raised sevenfold for one of three policies, not for the others: the geometric mean is 1.9."""
+    ratios = dict.fromkeys(WEIGHTINGS, 0.1)
+    table = pd.concat([a_table(ratios, dict.fromkeys(WEIGHTINGS, 10.0)).assign(seed=seed) for seed in (0, 1, 2)])
+    table = table.drop_duplicates(["seed", "weighting"])
+    table.loc[(table["seed"] == 2) & (table["weighting"] == CONSTANT), "true_ratio"] = 0.7
+    raised = claims(table)[1]
+    assert raised.holds is False
+    assert raised.found == "× 1.91 (above 1.1 counts as raised); by itself, it holds for 1 of 3 policies."
+
+
+def test_a_half_trained_policy_lasts_as_long_as_asked_for() -> None:
+    policy, _ = half_trained_policy(0, 60.0, np.random.default_rng(0))
+    lengths = [len(one.actions) for one in sampled_episodes(policy, 400, np.random.default_rng(1))]
+    assert 50 < np.mean(lengths) < 120

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from benchmarks.experiments.clip_fraction.command import claims, picture, shown
+from benchmarks.experiments.clip_fraction.command import claims, growth, picture, shown
 from benchmarks.experiments.clip_fraction.epochs import (
     EPOCHS,
     GRIDWORLD,
@@ -82,3 +82,33 @@ def test_what_it_does_not_expect() -> None:
     assert [claim.holds for claim in late] == [False, True, True, False]
     flat = claims(a_table(lambda epoch: 0.1, lambda epoch: 0.1), 0.0)
     assert [claim.holds for claim in flat] == [True, False, False, None]
+
+
+def rollouts(*fractions: list[float]) -> pd.DataFrame:
+    rows = [
+        {"task": GRIDWORLD, "seed": seed, "rollout": 1, "epoch": epoch, "clip_fraction": fraction}
+        for seed, of_epochs in enumerate(fractions)
+        for epoch, fraction in enumerate(of_epochs, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_growth_is_judged_against_the_noise_of_rollouts() -> None:
+    """Rank correlations 1, 0.5 and 1; the second step's mean is 0.1 ± 0.1."""
+    words, grows = growth(rollouts([0.0, 0.1, 0.3], [0.0, 0.3, 0.2], [0.0, 0.2, 0.4]))
+    assert words == (
+        "gridworld, 3 epochs: 0.000 → 0.300, most in epoch 3, mean rank correlation with the epoch 0.83 ± 0.17, "
+        "1 of 2 steps up and 0 down by more than twice their error"
+    )
+    assert grows is True
+
+
+def test_growth_with_a_step_that_surely_falls_is_none() -> None:
+    words, grows = growth(rollouts([0.0, 0.2, 0.5, 0.4], [0.0, 0.2, 0.5, 0.41], [0.0, 0.3, 0.6, 0.5]))
+    assert "2 of 3 steps up and 1 down" in words
+    assert grows is False
+
+
+def test_without_clipping_nothing_grows_and_one_rollout_tells_nothing() -> None:
+    assert growth(rollouts([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]))[1] is False
+    assert growth(rollouts([0.0, 0.1, 0.2]))[1] is None

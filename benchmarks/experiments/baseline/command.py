@@ -6,6 +6,7 @@ Owns the command line, the judgement and the picture; must not know how a gradie
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from benchmarks.experiments.baseline.cart_pole import sampled_episodes
 from benchmarks.experiments.baseline.gradients import (
     CONSTANT,
     EPISODE_MEAN,
+    PROBES,
     RAW,
     STANDARDISED,
     WEIGHTINGS,
@@ -23,6 +25,7 @@ from benchmarks.experiments.baseline.gradients import (
     episode_gradients,
     estimator,
     half_trained_policy,
+    mean_length,
 )
 from benchmarks.experiments.outcome import Claim, Outcome, write_outcome
 from benchmarks.experiments.pictures import COLORS, MARKERS, label, panels
@@ -32,10 +35,11 @@ _DOCUMENT = {RAW: 0.143, CONSTANT: 0.222, EPISODE_MEAN: 0.140, STANDARDISED: 0.1
 _SAME = 1.1  # two ratios closer than this count as the same
 _SETTING = """\
 The document's cart-pole and policy (4–32–2, tanh), its REINFORCE (Adam 0.01, γ = 0.99, standardised rewards-to-go),
-but stopped when the last ten episodes last {length:g} steps on average (took {trained} episodes), for after its 150
-episodes some policies are perfect and others poor; {seeds} of them, {episodes:,} episodes each. `ratio` is the
-document's ‖mean gradient‖ / √variance, in which noise alone leaves 1/√n = {floor:.3f}; `true ratio` takes that off,
-and is what the verdicts are about (geometric mean of the quotients over policies)."""
+but stopped when {probes} fresh episodes, not trained on, last {length:g} steps on average (took {trained} episodes),
+for after its 150 episodes some policies are perfect and others poor; {seeds} of them, {episodes:,} episodes each.
+`ratio` is the document's ‖mean gradient‖ / √variance, in which noise alone leaves 1/√n = {floor:.3f}; `true ratio`
+takes that off, and is what the verdicts are about. A claim holds if it does for the geometric means, over policies, of
+the quotients of a weighting and the raw one, and for more than half of the policies by themselves."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     setting = _SETTING.format(
         length=arguments.length,
         trained=f"{table['trained_episodes'].min()}–{table['trained_episodes'].max()}",
+        probes=PROBES,
         seeds=len(arguments.seeds),
         episodes=arguments.episodes,
         floor=arguments.episodes**-0.5,
@@ -92,7 +97,7 @@ def measurements(seeds: list[int], n_episodes: int, target_length: float) -> pd.
             "seed": seed,
             "trained_episodes": trained,
             "episodes": n_episodes,
-            "mean_length": float(np.mean([len(one.actions) for one in episodes])),
+            "mean_length": mean_length(episodes),
             "baseline": constant,
         }
         for name, gradients in episode_gradients(policy, episodes, constant).items():
@@ -105,36 +110,59 @@ def claims(table: pd.DataFrame) -> tuple[Claim, ...]:
 
     :param table: from ``measurements``
     """
-    drop = {name: 1 / _quotients(table, "variance", name) for name in WEIGHTINGS}
-    gain = {name: _quotients(table, "true_ratio", name) for name in WEIGHTINGS}
-    drops, gains = ({name: _mean(x) for name, x in of.items()} for of in (drop, gain))
-    above = int((gain[CONSTANT] > 1).sum())
+    quotients = {
+        name: pd.DataFrame(
+            {"drop": 1 / _quotients(table, "variance", name), "gain": _quotients(table, "true_ratio", name)}
+        )
+        for name in WEIGHTINGS
+    }
+    constant, own_mean, standardised = (quotients[name] for name in (CONSTANT, EPISODE_MEAN, STANDARDISED))
     return (
-        Claim(
+        _claim(
             "a constant baseline cuts the variance fourfold.",
-            f"by a factor of {drops[CONSTANT]:.1f} (2–8 count as fourfold).",
-            bool(2 <= drops[CONSTANT] <= 8),
+            constant,
+            lambda of: f"by a factor of {of['drop']:.1f} (2–8 count as fourfold)",
+            lambda of: 2 <= of["drop"] <= 8,
         ),
-        Claim(
+        _claim(
             "it raises the signal-to-noise ratio by half again (0.143 → 0.222, × 1.55).",
-            f"× {gains[CONSTANT]:.2f}, above 1 for {above} of {len(gain[CONSTANT])} policies (above {_SAME} and most "
-            "policies count as raised).",
-            bool(gains[CONSTANT] > _SAME and above > len(gain[CONSTANT]) / 2),
+            constant,
+            lambda of: f"× {of['gain']:.2f} (above {_SAME} counts as raised)",
+            lambda of: of["gain"] > _SAME,
         ),
-        Claim(
+        _claim(
             "the episode's own mean cuts the variance as much as the constant, yet its ratio is no better than raw "
             "(0.140 against 0.143).",
-            f"variance divided by {drops[EPISODE_MEAN]:.1f} (constant: {drops[CONSTANT]:.1f}), ratio × "
-            f"{gains[EPISODE_MEAN]:.2f} (up to {_SAME} counts as no better, half to twice the constant's as the same).",
-            bool(gains[EPISODE_MEAN] <= _SAME and 0.5 <= drops[EPISODE_MEAN] / drops[CONSTANT] <= 2),
+            own_mean.assign(drop_constant=constant["drop"]),
+            lambda of: (
+                f"variance divided by {of['drop']:.1f} (constant: {of['drop_constant']:.1f}), ratio × "
+                f"{of['gain']:.2f} (up to {_SAME} counts as no better, half to twice the constant's as the same)"
+            ),
+            lambda of: of["gain"] <= _SAME and 0.5 <= of["drop"] / of["drop_constant"] <= 2,
         ),
-        Claim(
+        _claim(
             "standardising divides the variance by 2,600 and leaves the ratio as it was (0.148 against 0.143).",
-            f"variance divided by {drops[STANDARDISED]:,.0f} (above 1,000 counts), ratio × {gains[STANDARDISED]:.2f} "
-            f"({1 / _SAME:.2f}–{_SAME} counts as unchanged).",
-            bool(drops[STANDARDISED] > 1_000 and 1 / _SAME <= gains[STANDARDISED] <= _SAME),
+            standardised,
+            lambda of: (
+                f"variance divided by {of['drop']:,.0f} (above 1,000 counts), ratio × {of['gain']:.2f} "
+                f"({1 / _SAME:.2f}–{_SAME} counts as unchanged)"
+            ),
+            lambda of: of["drop"] > 1_000 and 1 / _SAME <= of["gain"] <= _SAME,
         ),
     )
+
+
+def _claim(
+    said: str,
+    quotients: pd.DataFrame,
+    found: Callable[[pd.Series[float]], str],
+    criterion: Callable[[pd.Series[float]], bool],
+) -> Claim:
+    """Of the geometric means over policies, and of each policy."""
+    means = np.exp(np.log(quotients).mean())
+    n_holding = sum(bool(criterion(of_policy)) for _, of_policy in quotients.iterrows())
+    words = f"{found(means)}; by itself, it holds for {n_holding} of {len(quotients)} policies."
+    return Claim(said, words, bool(criterion(means)) and n_holding > len(quotients) / 2)
 
 
 def _quotients(table: pd.DataFrame, column: str, name: str) -> pd.Series[float]:
@@ -143,29 +171,29 @@ def _quotients(table: pd.DataFrame, column: str, name: str) -> pd.Series[float]:
     return by_weighting[name] / by_weighting[RAW]
 
 
-def _mean(quotients: pd.Series[float]) -> float:
-    return float(np.exp(np.log(quotients).mean()))
-
-
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over policies beside the document's ratios.
+    """Every policy, then means over policies beside the document's ratios.
 
     :param table: from ``measurements``
     :return: as text
     """
-    rows = table.groupby("weighting", sort=False)
+    numbers = ["mean_length", "variance", "signal", "ratio", "true_ratio"]
+    means = table.groupby("weighting", sort=False, as_index=False)[numbers].mean()
     lines = [
         {
-            "weighting": name,
-            "variance": f"{of['variance'].mean():,.0f}",
-            "‖mean gradient‖": f"{of['signal'].mean():,.2f}",
-            "ratio": f"{of['ratio'].mean():.3f}",
-            "true ratio": f"{of['true_ratio'].mean():.3f}",
-            "document's ratio": f"{_DOCUMENT[str(name)]:.3f}",
+            "policy": row.get("seed", "mean"),
+            "mean length": f"{row['mean_length']:.0f}",
+            "weighting": row["weighting"],
+            "variance": f"{row['variance']:,.0f}",
+            "‖mean gradient‖": f"{row['signal']:,.2f}",
+            "ratio": f"{row['ratio']:.3f}",
+            "true ratio": f"{row['true_ratio']:.3f}",
+            "document's ratio": "" if "seed" in row else f"{_DOCUMENT[row['weighting']]:.3f}",
         }
-        for name, of in rows
+        for rows in (table, means)
+        for _, row in rows.iterrows()
     ]
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines).astype(str)
 
 
 def picture(table: pd.DataFrame) -> Figure:
@@ -188,5 +216,5 @@ def picture(table: pd.DataFrame) -> Figure:
     left.set_yscale("log")
     label(right, x="weight of ∇log π", y="true ratio: ‖mean gradient‖ / √variance", title="signal-to-noise ratio")
     right.set_ylim(bottom=0)
-    right.legend(fontsize=8, frameon=False)
+    right.legend(loc="lower right", fontsize=8, frameon=False)
     return figure

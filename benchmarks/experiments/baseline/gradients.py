@@ -5,7 +5,6 @@ Owns the weightings, the half-trained policy and the statistics; must not know s
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,8 @@ from benchmarks.experiments.baseline.cart_pole import Array, Episode, policy_net
 RAW, CONSTANT, EPISODE_MEAN, STANDARDISED = "raw", "constant baseline", "episode mean", "standardised"
 WEIGHTINGS = (RAW, CONSTANT, EPISODE_MEAN, STANDARDISED)
 _LEARNING_RATE = 1e-2
-_RECENT = 10  # episodes over which the length is averaged
 _MAX_EPISODES, _MAX_ATTEMPTS = 400, 10
-_PROBES = 50  # episodes from which the constant baseline is measured
+PROBES = 50  # fresh episodes from which a policy's length and the constant baseline are measured
 
 
 class Estimator(NamedTuple):
@@ -37,7 +35,7 @@ class Estimator(NamedTuple):
 
 
 def half_trained_policy(seed: int, target_length: float, rng: np.random.Generator) -> tuple[th.nn.Sequential, int]:
-    """REINFORCE with standardised rewards-to-go until the last ten episodes are long enough on average.
+    """REINFORCE with standardised rewards-to-go until fresh episodes, not trained on, are long enough on average.
 
     Where that unlearns what it had learned, which it does with some weights, it begins anew with others.
 
@@ -66,17 +64,23 @@ def _new_policy(seed: int, attempt: int) -> th.nn.Sequential:
 def _train(policy: th.nn.Sequential, target_length: float, rng: np.random.Generator) -> int | None:
     """Episodes that it took; None if they were not enough."""
     optimizer = th.optim.Adam(policy.parameters(), lr=_LEARNING_RATE)
-    lengths: deque[int] = deque(maxlen=_RECENT)
     for count in range(1, _MAX_EPISODES + 1):
         (episode,) = sampled_episodes(policy, 1, rng)
         weights = th.as_tensor(_standardised(rewards_to_go(len(episode.actions))), dtype=th.float32)
         optimizer.zero_grad()
         (-(_log_probs(policy, episode) * weights).sum()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        lengths.append(len(episode.actions))
-        if len(lengths) == _RECENT and sum(lengths) / _RECENT >= target_length:
+        if mean_length(sampled_episodes(policy, PROBES, rng)) >= target_length:
             return count
     return None
+
+
+def mean_length(episodes: list[Episode]) -> float:
+    """Steps an episode.
+
+    :param episodes: at least one
+    """
+    return float(np.mean([len(one.actions) for one in episodes]))
 
 
 def constant_baseline(policy: th.nn.Sequential, rng: np.random.Generator) -> float:
@@ -85,7 +89,7 @@ def constant_baseline(policy: th.nn.Sequential, rng: np.random.Generator) -> flo
     :param policy: that plays
     :param rng: for the episodes
     """
-    episodes = sampled_episodes(policy, _PROBES, rng)
+    episodes = sampled_episodes(policy, PROBES, rng)
     return float(np.mean([rewards_to_go(len(one.actions)).mean() for one in episodes]))
 
 
