@@ -30,7 +30,8 @@ def arguments(*words: str) -> argparse.Namespace:
 
 
 def test_two_sides_take_turns_in_their_own_processes() -> None:
-    row, said = small_cartpole(), []
+    row = small_cartpole()
+    said: list[str] = []
     result = interleave.measure_row(row, CONDITIONS, said.append)
     assert result.error is None
     assert [len(result.segments[name]) for name in ("ours", "stock")] == [2, 2]

@@ -31,8 +31,15 @@ def surrogate_runs(scores: dict[str, float], *, diverged: tuple[str, ...] = (NO_
     """Random play scores 10; a normalised score of 1 is 110."""
     best = max(scores.values())
     rows = [
-        {"task": task, "setting": name, "seed": seed, "steps": 1000, "score": score, "diverged": name in diverged}
-        | FACTS
+        {
+            "task": task,
+            "setting": name,
+            "seed": seed,
+            "steps": 1000,
+            "score": score,
+            "diverged": name in diverged,
+            **FACTS,
+        }
         for task in TASKS
         for seed in (0, 1)
         for name, score in {RANDOM: 10.0, **{name: 10 + 100 * x / best for name, x in scores.items()}}.items()
