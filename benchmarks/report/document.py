@@ -33,15 +33,12 @@ IQM the mean of the middle half of the seeds. Training time and steps per second
 of the time spent in `learn()`. Published PPO: by whom, after how many steps; the sources follow."""
 
 _PUBLISHED = """\
-Those that are not comparable are in another unit, as their source says: no other table and no picture shows them."""
+What is not comparable is in another unit, as its source says: no other table and no picture shows it."""
 
 _COMPARED = f"""\
 - P(ours > theirs): probability that a run of ours ends higher than one of theirs, ties counting half
   (Mann and Whitney's U / nm; Agarwal et al. 2021, arXiv:2108.13264). Without an interval where it is 0 or 1 with fewer
   than ten seeds, whose resamples would all say the same.
-- The sides share seeds: runs of one seed have the same evaluation episodes and, with the same networks, the same first
-  weights, so that their final scores are, if anything, positively correlated. Test and intervals take the sides as
-  independent, which is conservative; a paired test could not reach 5 % with fewer than six seeds.
 - Permutation p: two-sided test of the difference of mean final scores, over every split of the seeds if there are no
   more than {N_PERMUTATIONS:,}, otherwise over as many random ones. "Smallest p" is the least that so many seeds can
   attain. Of twenty comparisons without any difference, one is expected below 0.05.
@@ -49,6 +46,9 @@ _COMPARED = f"""\
   simulation with the seeds' scores, centred and resampled ({N_SIMULATED:,} data sets). "Of reference" is its part of
   the first comparable published score, or of the other side's mean where none is known. –: all seeds of a side scored
   the same, which tells no limit, or so few seeds cannot bring the test below 5 %, whatever the difference.
+- The sides share seeds: runs of one seed are evaluated with the same seeds and, with the same networks, begin with the
+  same weights, so that their final scores are, if anything, positively correlated. Test and intervals take the sides as
+  independent, which is conservative; a paired test could not reach 5 % with fewer than six seeds.
 - Times as fast: their training time / ours up to the most steps that both reached with the same seed; median over these
   seeds (lowest–highest)."""
 
@@ -74,11 +74,15 @@ def report(table: pd.DataFrame, references: tables.References) -> str:
     n_unfinished = len(unfinished_rows(table))
     compared = markdown(tables.comparison_table(table, references))
     over_tasks = markdown(tables.overall_table(table))
-    published = markdown(tables.published_table(list(table["task"].unique()), references))
+    published = tables.published_table(list(table["task"].unique()), references)
+    has_others = not published.empty and (published["comparable"] == "no").any()
     sections = {
         "Learning curves": [*(f"![{name}]({name})" for name in PICTURES), _CURVES],
         "Scores": [markdown(tables.score_table(table, references)), _SCORES, _INTERVALS],
-        "Published scores": [published or "None is known for these tasks.", _PUBLISHED if published else ""],
+        "Published scores": [
+            markdown(published) or "None is known for these tasks.",
+            _PUBLISHED if has_others else "",
+        ],
         "Unfinished runs": [
             markdown(tables.unfinished_table(table)) or "None among the runs that were evaluated at all.",
             "They are drawn, and counted in times as fast, but in no score." if n_unfinished else "",

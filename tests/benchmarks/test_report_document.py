@@ -45,6 +45,8 @@ def test_published_scores_stand_only_where_they_are_comparable(tmp_path: Path) -
     assert line["published PPO"] == "40.0 (a zoo)"
     stock, _ = tables.comparison_table(table, references).to_dict("records")
     assert stock["of reference"] == "8.7%"  # 3 √(4/3) / 40
+    assert "What is not comparable is in another unit" in report(table, references)
+    assert "What is not comparable" not in report(table, REFERENCES)
     listed = tables.published_table(["A"], references)[["score", "comparable"]].to_numpy().tolist()
     assert listed == [["4,545.0", "no"], ["40.0", "yes"]]
 
