@@ -51,7 +51,7 @@ class Bound:
     def words(self) -> str:
         """The bound in words."""
         if self.least is None:
-            return "with one seed a setting, there is no spread between seeds to judge by"
+            return "there is no spread between seeds to judge by"
         return f"means must differ by {self.least:.{self.decimals}f}"
 
 
