@@ -52,7 +52,7 @@ def train(run: Run, folder: Path, started: float) -> None:
             checkpoint,
             algorithm.load_class(),
             env,
-            seed=_independent_seed(run.seed, resumed),
+            seed=_independent_seed(run.seed, 1 + resumed),
             device=run.device,
         )
     recorder = Recorder(run, folder, experiment, state, before.wall_seconds, started, resumed)
@@ -122,7 +122,8 @@ class Recorder(BaseCallback):
 
     def _record(self, *, final: bool) -> None:
         n_episodes = self._task.final_episodes if final else self._task.episodes
-        seed = _independent_seed(self._run.seed, -1)
+        # Other games each time, since the luck of the same few would be taken for skill; but the same for every side.
+        seed = _independent_seed(self._run.seed, 0, len(self._rows))
         assert isinstance(self.model, OnPolicyAlgorithm)
         returns = episode_returns(self.model, self._experiment, self._task, n_episodes, seed)
         ended = [episode["r"] for episode in self.model.ep_info_buffer or ()]
@@ -176,10 +177,10 @@ def constant_columns(run: Run, experiment: Experiment, model: object, env: VecEn
     }
 
 
-def _independent_seed(seed: int, purpose: int) -> int:
+def _independent_seed(seed: int, *purpose: int) -> int:
     """Random numbers that have nothing to do with those of the run's beginning, nor with any other seed's.
 
     :param seed: of the run
-    :param purpose: how many times the run was resumed, or -1 for evaluations
+    :param purpose: 0 and the number of an evaluation, or one more than the times that the run was resumed
     """
-    return int(np.random.SeedSequence([seed, purpose + 1]).generate_state(1)[0]) // 4
+    return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0]) // 4

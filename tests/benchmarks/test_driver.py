@@ -100,13 +100,9 @@ def test_a_row_that_fails_does_not_lose_the_others(tmp_path: Path, monkeypatch: 
     assert [bool(row.error) for row in storage.load(tmp_path / "run.json").rows] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "words, complaint",
-    [(("--only", "Q"), "no row 'Q'; choose from A,B"), (("--pairs", "0"), "--pairs 0"), (("--threads", "0"), "--thr")],
-)
-def test_bad_arguments_are_refused(words: tuple[str, str], complaint: str) -> None:
-    with pytest.raises(SystemExit, match=complaint):
-        command.run(arguments(*words))
+def test_a_row_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no row 'Q'; choose from A,B"):
+        command.run(arguments("--only", "Q"))
 
 
 def test_matrix_multiplication_is_measured() -> None:

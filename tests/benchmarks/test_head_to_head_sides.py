@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import FloatSchedule
 
+from benchmarks.head_to_head import training
 from benchmarks.head_to_head.algorithms import ALGORITHMS, obstacle
 from benchmarks.head_to_head.checkpoint import State, latest_checkpoint, save_checkpoint, saved_model, saved_state
 from benchmarks.head_to_head.evaluation import episode_returns
 from benchmarks.head_to_head.experiment import Experiment
 from benchmarks.head_to_head.hyperparameters import entry_of
+from benchmarks.head_to_head.runs import Run
 from benchmarks.head_to_head.tasks import TASK_SETS, TASKS, Task
 
 COMMITTED = TASK_SETS["committed"]
@@ -143,6 +146,21 @@ def test_training_does_not_notice_evaluations(algorithm: str, name: str, steps: 
         outcomes.append([*parameters(model), *means])
     for without, with_ in zip(*outcomes, strict=True):
         assert th.equal(without, with_)
+
+
+def test_each_evaluation_has_games_of_its_own_which_all_sides_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: dict[str, list[int]] = {"ours": [], "sb3": []}
+    for algorithm, seen in seeds.items():
+        monkeypatch.setattr(
+            training, "episode_returns", lambda *arguments, seen=seen: seen.append(arguments[-1]) or [0.0]
+        )
+        run = Run("CartPole-v1", algorithm, seed=3, steps=600, threads=1, jobs=1, device="cpu", command="")
+        (tmp_path / algorithm).mkdir()
+        training.train(run, tmp_path / algorithm, time.monotonic())
+    assert seeds["ours"] == seeds["sb3"]
+    assert len(set(seeds["ours"])) == len(seeds["ours"]) > 2
 
 
 def test_an_evaluation_repeats_itself(tmp_path: Path) -> None:

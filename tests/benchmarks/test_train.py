@@ -39,7 +39,7 @@ def test_it_scores_before_and_after_and_leaves_a_model_and_a_picture(env_id: str
 def test_no_steps_are_refused_by_name(tmp_path: Path) -> None:
     result = program("--steps", 0, "--out", tmp_path)
     assert result.returncode != 0
-    assert "--steps 0" in result.stderr
+    assert "argument --steps: 0: give at least 1" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -184,6 +184,11 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+def value_loss(model: Any, minibatch: Any) -> float:
+    updater = model._engine.updater
+    return float(updater.evaluate(updater.prepared(minibatch), model._update_settings()).value_loss)
+
+
 @pytest.mark.parametrize(
     "name, options", [*((name, {}) for name in POLICIES), *(("mlp", options) for options in OPTIONS)], ids=str
 )
@@ -195,11 +200,14 @@ def test_updates_stay_near_those_of_fp32(name: str, options: dict[str, Any]) -> 
     losses = []
     for side in (model, fp32):
         side.rollout_buffer = fp32.rollout_buffer
-        updater = side._engine.updater
+        losses.append(value_loss(side, minibatches[0]))
         for _ in range(10):
             learn_from(side, minibatches)
-        losses.append(float(updater.evaluate(updater.prepared(minibatches[0]), side._update_settings()).value_loss))
-    assert losses[0] == pytest.approx(losses[1], rel=0.1)
+        losses.append(value_loss(side, minibatches[0]))
+    first, last, first_of_fp32, last_of_fp32 = losses
+    assert last_of_fp32 < 0.95 * first_of_fp32
+    # As a share of what there was to lose: how much is left of it differs from processor to processor.
+    assert (first, last) == pytest.approx((first_of_fp32, last_of_fp32), abs=0.1 * first_of_fp32)
     moved, moved_by_fp32 = parameters(model) - before, parameters(fp32) - before
     assert th.cosine_similarity(moved, moved_by_fp32, dim=0) > 0.9
 
