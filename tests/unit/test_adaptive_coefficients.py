@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from sb3_ppo_from_scratch import PPO
 from tests.environments import vector_environment
 from tests.faults.measures import optimizer_rate
 from tests.faults.models import ENGINES, logged
+from tests.unit.duplicates import by_zip, every_duplicate
 from tests.unit.engine_models import model_of, parameters
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -126,16 +125,7 @@ def test_switched_off_the_factor_is_ignored() -> None:
     assert model.learning_rate_factor == pytest.approx(1.5)
 
 
-def by_zip(model: Any, folder: Path, **settings: Any) -> Any:
-    model.save(folder / "model.zip")
-    return PPO.load(folder / "model.zip", env=vector_environment(2), device="cpu", **settings)
-
-
-@pytest.mark.parametrize(
-    "duplicate",
-    [by_zip, lambda model, _: copy.deepcopy(model), lambda model, _: pickle.loads(pickle.dumps(model))],
-    ids=["zip", "deepcopy", "pickle"],
-)
+@every_duplicate
 @every_engine
 def test_a_duplicate_goes_on_with_both(engine: str, duplicate: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     model = adapting(engine=engine, kl_coef=0.5, desired_kl=0.5, **SLOW).learn(64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,12 @@ from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.reference_policy import frozen
 from tests.environments import vector_environment
 from tests.faults.models import logged
+from tests.unit.duplicates import by_zip, every_duplicate
 from tests.unit.engine_models import model_of
 from tests.unit.reference_models import learn, other_policy, with_probabilities
 
 
-def by_zip(model: Any, folder: Path, **settings: Any) -> Any:
-    model.save(folder / "model.zip")
-    return PPO.load(folder / "model.zip", env=vector_environment(2), device="cpu", **settings)
-
-
-@pytest.mark.parametrize(
-    "duplicate",
-    [by_zip, lambda model, _: copy.deepcopy(model), lambda model, _: pickle.loads(pickle.dumps(model))],
-    ids=["zip", "deepcopy", "pickle"],
-)
+@every_duplicate
 def test_a_duplicate_has_the_reference_by_value(duplicate: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     file = tmp_path / "reference.zip"
     model_of(seed=9).save(file)
