@@ -100,7 +100,8 @@ def subject(path: Path | None, env: VecEnv, n_steps: int | None, seed: int) -> P
 
 
 def _loaded(path: Path, env: VecEnv, seed: int, n_steps: int | None) -> PPO:
-    n_steps = n_steps or _saved_data(path)["n_steps"]
+    saved = _saved_data(path)
+    n_steps = n_steps or saved["n_steps"]
     if n_steps * env.num_envs < 2:
         raise UnusableError(f"--n-steps {n_steps} with {env.num_envs} environment is one transition; raise either.")
     try:

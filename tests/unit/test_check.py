@@ -198,13 +198,14 @@ def test_unusable_arguments_are_named(arguments: list[str], words: str, capsys: 
     assert words in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("sizes", [[], SMALL], ids=["its_own_sizes", "other_sizes"])
 @pytest.mark.parametrize("algorithm", [stable_baselines3.DQN, stable_baselines3.A2C])
 def test_a_model_of_another_algorithm_is_refused(
-    algorithm: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    algorithm: Any, sizes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     algorithm("MlpPolicy", "CartPole-v1", device="cpu").save(tmp_path / "model.zip")
     with pytest.raises(SystemExit) as exit_:
-        main(["--env", "CartPole-v1", "--model", str(tmp_path / "model.zip")])
+        main(["--env", "CartPole-v1", "--model", str(tmp_path / "model.zip"), *sizes])
     assert exit_.value.code == 2
     assert "was saved by another algorithm" in " ".join(capsys.readouterr().err.split())
 
