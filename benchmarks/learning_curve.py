@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 
+from benchmarks.files import save_picture
+
 matplotlib.use("Agg")  # before pyplot: there may be no display
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
@@ -44,5 +46,5 @@ def draw_learning_curve(
     axes.set_ylabel("episode return")
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    figure.savefig(path, dpi=150)
+    save_picture(figure, path)
     plt.close(figure)

@@ -5,14 +5,13 @@ Owns the three files and the words around a verdict; must not know any experimen
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.head_to_head.files import write_atomically
+from benchmarks.files import save_picture, write_atomically
 from benchmarks.throughput.report import markdown
 
 TABLE, PICTURE, REPORT = "table.csv", "picture.png", "report.md"
@@ -63,9 +62,7 @@ def write_outcome(out: Path, outcome: Outcome) -> None:
     """
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / TABLE, outcome.table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    unfinished = out / f"{PICTURE}.part"
-    outcome.figure.savefig(unfinished, dpi=150, format="png")
-    os.replace(unfinished, out / PICTURE)
+    save_picture(outcome.figure, out / PICTURE)
     write_atomically(out / REPORT, report(outcome))
     print("\n".join(str(out / name) for name in (TABLE, PICTURE, REPORT)))
     print(f"\n{verdict(outcome.claims)}\n\n{markdown(outcome.shown)}")

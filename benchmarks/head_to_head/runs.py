@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.head_to_head.files import write_atomically
+from benchmarks.files import write_atomically
 from benchmarks.head_to_head.table import RESULTS, ROWS, final_row, read_rows
 
 LOG = "log.txt"

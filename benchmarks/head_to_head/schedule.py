@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.head_to_head.files import is_locked
+from benchmarks.files import is_locked
 from benchmarks.head_to_head.runs import LOG, Run, is_finished, read_progress, run_lock, tabled_runs
 from benchmarks.head_to_head.table import ROWS, join_rows, read_rows
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.head_to_head.files import locked, write_atomically
+from benchmarks.files import locked, write_atomically
 
 PACKAGES = (
     *("torch", "numpy", "gymnasium", "stable_baselines3", "sb3_contrib"),

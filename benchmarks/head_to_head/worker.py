@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.head_to_head.files import locked
+from benchmarks.files import locked
 from benchmarks.head_to_head.runs import Run, objection, run_lock, tabled_runs, write_order
 from benchmarks.processes import BUSY
 

@@ -6,12 +6,10 @@ Owns the command line and the files written; must not know what they show.
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from benchmarks.arguments import output_folder
+from benchmarks.files import save_picture, write_atomically
 from benchmarks.head_to_head.references import REFERENCES
 from benchmarks.report import document, pictures
 from benchmarks.report.table import load, unfinished_rows
@@ -44,20 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise SystemExit(str(error)) from None
     folder.mkdir(parents=True, exist_ok=True)
     for name, against in zip(document.PICTURES, (pictures.STEPS, pictures.TIME), strict=True):
-        figure = pictures.learning_curves(table, REFERENCES, against)
-        _write(folder / name, partial(figure.savefig, dpi=150, format="png"))
-    for name, text in (
-        ("summary.md", document.summary(table, REFERENCES)),
-        ("report.md", document.report(table, REFERENCES)),
-    ):
-        _write(folder / name, partial(Path.write_text, data=text, encoding="utf-8"))
+        save_picture(pictures.learning_curves(table, REFERENCES, against), folder / name)
+    write_atomically(folder / "summary.md", document.summary(table, REFERENCES))
+    write_atomically(folder / "report.md", document.report(table, REFERENCES))
+    print("\n".join(str(folder / name) for name in (*document.PICTURES, "summary.md", "report.md")))
     if n_unfinished := len(unfinished_rows(table)):
         print(f"Unfinished runs, in no score: {n_unfinished}")
-
-
-def _write(path: Path, save: Callable[[Path], object]) -> None:
-    """A crash in the middle leaves what was there before."""
-    unfinished = path.with_name(f"{path.name}.part")
-    save(unfinished)
-    os.replace(unfinished, path)
-    print(path)

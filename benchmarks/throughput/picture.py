@@ -5,11 +5,11 @@ Owns its look; must not know how a ratio is computed.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import matplotlib
 
+from benchmarks.files import save_picture
 from benchmarks.learning_curve import BLUE, ORANGE
 from benchmarks.throughput.ratios import Verdict, verdicts
 from benchmarks.throughput.records import Results
@@ -46,9 +46,7 @@ def draw_ratios(results: Results, path: Path) -> None:
     axes.set_axisbelow(True)
     axes.legend(handles=_legend(), loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.part")
-    figure.savefig(unfinished, dpi=150, format="png")
-    os.replace(unfinished, path)
+    save_picture(figure, path)
     plt.close(figure)
 
 

@@ -6,9 +6,9 @@ Owns that a file is complete or not there; must not know what is in a run.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
+from benchmarks.files import write_atomically
 from benchmarks.throughput.records import Results, from_json, to_json
 
 
@@ -19,13 +19,7 @@ def save(results: Results, path: Path) -> None:
     :param path: of the JSON file, whose folder is made if need be
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        json.dump(to_json(results), file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    write_atomically(path, json.dumps(to_json(results), indent=1, ensure_ascii=False) + "\n")
 
 
 def load(path: Path) -> Results:

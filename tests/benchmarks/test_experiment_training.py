@@ -27,7 +27,7 @@ from benchmarks.experiments.training.episodes import Episodes, play_at_random
 from benchmarks.experiments.training.recipes import LinearDecay, Recipe
 from benchmarks.experiments.training.runs import Run, complete_results, read_result, trained_tasks, write_result
 from benchmarks.experiments.training.schedule import do_runs
-from benchmarks.head_to_head.files import locked
+from benchmarks.files import locked
 from sb3_ppo_from_scratch import PPO
 
 SETTINGS = tuple(surrogates.RECIPES)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.head_to_head.files import is_locked
+from benchmarks.files import is_locked
 from benchmarks.head_to_head.runs import Run, run_lock
 from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.head_to_head.files import locked
+from benchmarks.files import locked
 from benchmarks.head_to_head.runs import Progress, Run, is_finished, objection, tabled_runs, write_order, write_progress
 from benchmarks.head_to_head.schedule import Schedule
 from benchmarks.head_to_head.table import COLUMNS, RESULTS, ROWS, join_rows, read_rows, write_rows

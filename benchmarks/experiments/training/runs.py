@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.experiments.training.recipes import Recipe, Recipes
-from benchmarks.head_to_head.files import write_atomically
+from benchmarks.files import write_atomically
 
 
 @dataclass(frozen=True)

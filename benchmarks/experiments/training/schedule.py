@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks import processes
 from benchmarks.experiments.training.runs import Run, read_result
-from benchmarks.head_to_head.files import is_locked
+from benchmarks.files import is_locked
 
 
 def do_runs(runs: list[Run], out: Path, jobs: int) -> list[Run]:

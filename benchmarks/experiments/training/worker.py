@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from benchmarks.experiments.provenance import facts
 from benchmarks.experiments.training.episodes import Episodes, EpisodesCallback, play_at_random
 from benchmarks.experiments.training.runs import Run, read_result, write_result
-from benchmarks.head_to_head.files import locked
+from benchmarks.files import locked
 from benchmarks.processes import BUSY
 from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.rollout.actors import DivergedError

@@ -9,21 +9,37 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file; a crash in the middle leaves what was there before.
 
     :param path: of the file, in a folder that exists
-    :param text: of the whole file
+    :param content: of the whole file
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with unfinished.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    with unfinished.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(unfinished, path)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG; a crash in the middle leaves what was there before.
+
+    :param figure: drawn
+    :param path: of the file, in a folder that exists
+    """
+    png = BytesIO()
+    figure.savefig(png, dpi=150, format="png")
+    write_atomically(path, png.getvalue())
 
 
 @contextmanager
