@@ -35,6 +35,7 @@ def test_the_bound_is_worked_out_by_hand() -> None:
     assert bound(runs, "score", [2], decimals=0).least == pytest.approx(t * deviation * sqrt(2 / 2))
     # A mean over two tasks has the variance s² (1/2 + 1/3) / 4.
     assert bound(runs, "score", [2, 3], decimals=0).least == pytest.approx(t * deviation * sqrt(2 * (5 / 6) / 4))
+    assert bound(runs, "score", [2], [1], decimals=0).least == pytest.approx(t * deviation * sqrt(1 / 2 + 1))
     assert bound(runs[runs["setting"] == "y"], "score", [1], decimals=0).least is None
 
 

@@ -161,6 +161,20 @@ def test_an_ablation_whose_seeds_differ_much() -> None:
     assert "of 15 other details 1 cost 100 points or more, 0 of them told apart" in claims[5].found
 
 
+def test_an_ablation_with_a_second_seed_for_some_settings() -> None:
+    runs = lander_runs(AS_SAID | {"no-clip": 20.0})
+    noisy = runs.assign(score=runs["score"] + 120.0 * runs["seed"])
+    outcome = ablation.outcome(noisy[(noisy["seed"] == 0) | noisy["setting"].isin([ALL, *AS_SAID])])
+    # s = 121 / √2 with 6 degrees of freedom, so that t s √(1/2 + 1/2) = 209 and t s √(1/2 + 1) = 256.
+    assert "means must differ by 209 (2 seeds against 2); means must differ by 256 (2 seeds against 1)" in (
+        " ".join(outcome.setting.split())
+    )
+    assert [claim.holds for claim in outcome.claims] == [True, None, None, None, True, True]
+    assert "no-clip (-290)" in outcome.claims[5].found, "told apart, but one of fifteen"
+    shown = outcome.shown.set_index("setting")
+    assert (shown.loc[ALL, ablation.LANDER], shown.loc["no-clip", ablation.LANDER]) == ("310 ± 86", "20")
+
+
 def test_an_ablation_of_something_else_is_not_judged() -> None:
     runs = lander_runs(AS_SAID)
     outcome = ablation.outcome(runs[runs["setting"] == ALL].assign(task="Hopper-v5"))

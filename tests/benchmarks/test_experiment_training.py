@@ -25,7 +25,14 @@ from benchmarks.experiments.training import worker
 from benchmarks.experiments.training.command import add_training_arguments, perform, planned_runs
 from benchmarks.experiments.training.episodes import Episodes, play_at_random
 from benchmarks.experiments.training.recipes import LinearDecay, Recipe
-from benchmarks.experiments.training.runs import Run, complete_results, read_result, trained_tasks, write_result
+from benchmarks.experiments.training.runs import (
+    Run,
+    complete_results,
+    finished_results,
+    read_result,
+    trained_tasks,
+    write_result,
+)
 from benchmarks.experiments.training.schedule import do_runs
 from benchmarks.files import locked
 from sb3_ppo_from_scratch import PPO
@@ -162,6 +169,18 @@ def test_only_tasks_and_seeds_with_every_setting_are_compared(tmp_path: Path) ->
         ["CartPole-v1", 1, "no-clip"],
     ]
     assert trained_tasks(results) == "Acrobot-v1 (40 steps, 1 seed), CartPole-v1 (40 steps, 1 seed)"
+    everything = finished_results(tmp_path, runs)
+    assert len(everything) == 6
+    assert trained_tasks(everything) == "Acrobot-v1 (40 steps, 1–2 seeds), CartPole-v1 (40 steps, 1–2 seeds)"
+
+
+def test_a_report_on_what_is_finished_trains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = arguments(tmp_path, "--settings", "random,no-clip", "--seeds", "2", "--report-only")
+    for setting in ("random", "no-clip"):
+        finish(tmp_path, a_run(setting), 1.0)
+    monkeypatch.setattr("benchmarks.experiments.training.command.do_runs", None)
+    perform(given, "surrogates", SETTINGS, surrogates_outcome)
+    assert "CartPole-v1 (40 steps, 1 seed)" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_without_anything_to_compare_there_is_no_report(
@@ -173,7 +192,7 @@ def test_without_anything_to_compare_there_is_no_report(
     monkeypatch.setattr("benchmarks.experiments.training.command.interrupt_when_terminated", lambda: None)
     with pytest.raises(SystemExit, match="Did not finish: CartPole-v1, random, seed 0"):
         perform(given, "surrogates", SETTINGS, surrogates_outcome)
-    assert "No report: for no task and seed are all settings finished." in capsys.readouterr().out
+    assert "No report: too few runs" in capsys.readouterr().out
     assert not (tmp_path / "report.md").exists()
     finish(tmp_path, a_run("random"), 0.0)
     with pytest.raises(SystemExit):

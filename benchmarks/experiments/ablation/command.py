@@ -10,6 +10,7 @@ import argparse
 from benchmarks.experiments.ablation.judgement import LANDER, outcome
 from benchmarks.experiments.ablation.settings import RECIPES
 from benchmarks.experiments.training.command import add_training_arguments, perform
+from benchmarks.experiments.training.runs import finished_results
 
 _STEPS = {LANDER: 600_000, "Hopper-v5": 300_000}
 
@@ -28,4 +29,4 @@ def run(arguments: argparse.Namespace) -> None:
     :param arguments: as declared by ``add_arguments``
     :raises SystemExit: for arguments that cannot be used; at the end, if a run did not finish
     """
-    perform(arguments, "ablation", tuple(RECIPES), outcome)
+    perform(arguments, "ablation", tuple(RECIPES), outcome, finished_results)

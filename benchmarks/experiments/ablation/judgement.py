@@ -33,11 +33,11 @@ _SETTING = """\
 1e-5) annealed to zero, γ = 0.999, λ = 0.95, clip 0.2 for policy and value (max of both losses), advantages
 normalised by minibatch, observations and rewards normalised by running statistics, entropy bonus 0.01, joint
 gradient norm clipped at 0.5, orthogonal initialisation, separate networks, bootstrapping at time limits. Score:
-mean return of the last 100 training episodes, ± the sample standard deviation over seeds. Timed out: share of these
-that the time limit ended (hovering, on LunarLander); landed: share that came to rest. Two settings are told apart on
-LunarLander if their means differ by more than the spread between seeds explains (pooled over all settings, t test at
-5 %): {bound}; a large difference has {much:g} points besides. Runs whose weights became infinite, scored until
-then: {diverged}."""
+mean return of the last 100 training episodes, ± the sample standard deviation over seeds where there are several. Timed
+out: share of these that the time limit ended (hovering, on LunarLander); landed: share that came to rest. Two settings
+are told apart on LunarLander if their means differ by more than the spread between seeds explains (pooled over all
+settings, t test at 5 %): {bound}; a large difference has {much:g} points besides. Runs whose weights became infinite,
+scored until then: {diverged}."""
 
 
 def outcome(results: pd.DataFrame) -> Outcome:
@@ -47,7 +47,7 @@ def outcome(results: pd.DataFrame) -> Outcome:
     """
     setting = _SETTING.format(
         tasks=trained_tasks(results),
-        bound=_bound(results).words(),
+        bound=_bounds(results[results["task"] == LANDER]),
         much=_MUCH,
         diverged=diverged_runs(results),
     )
@@ -60,52 +60,58 @@ def claims(results: pd.DataFrame) -> tuple[Claim, ...]:
 
     :param results: one row for each finished run
     """
-    means = results[results["task"] == LANDER].groupby("setting")[["score", "timeouts", "landings"]].mean()
-    score, least = means["score"], _bound(results)
+    runs = results[results["task"] == LANDER]
     return (
         _difference(
-            score,
-            least,
+            runs,
             (ALL, RAW_REWARDS),
             "without reward scaling LunarLander drops from 277 to −52.",
             at_least=_MUCH,
         ),
         _difference(
-            score,
-            least,
+            runs,
             (RAW_NO_VALUE_CLIP, RAW_REWARDS),
             "value clipping is actively harmful on raw rewards.",
         ),
         _difference(
-            score,
-            least,
+            runs,
             (ALL, NO_VALUE_CLIP),
             "on normalised rewards value clipping is helpful, worth +94.",
         ),
         _difference(
-            score,
-            least,
+            runs,
             (RAW_NO_BUDGET, RAW_NO_VALUE_CLIP),
             "raw rewards hurt because the critic eats the joint gradient budget: then, without value clipping, giving "
             "up the gradient clipping as well restores learning.",
             at_least=_MUCH,
         ),
-        _hovering(means),
-        _others(score, least),
+        _hovering(runs),
+        _others(runs),
     )
 
 
-def _bound(results: pd.DataFrame) -> Bound:
-    runs = results[results["task"] == LANDER]
-    return bound(runs, "score", [runs["seed"].nunique()] if len(runs) else [], decimals=0)
+def _bound(runs: pd.DataFrame, first: str, second: str) -> Bound:
+    """For two settings of one task."""
+    n_seeds = runs.groupby("setting")["seed"].nunique()
+    return bound(runs, "score", [n_seeds[first]], [n_seeds[second]], decimals=0)
 
 
-def _difference(
-    score: pd.Series[float], least: Bound, pair: tuple[str, str], said: str, *, at_least: float | None = None
-) -> Claim:
+def _bounds(runs: pd.DataFrame) -> str:
+    """In words, for the setting with the most seeds against one with as many or fewer."""
+    n_seeds = runs.groupby("setting")["seed"].nunique()
+    against = sorted(set(n_seeds), reverse=True)
+    bounds = [bound(runs, "score", [against[0]], [n], decimals=0) for n in against]
+    if len(bounds) < 2:
+        return "".join(one.words() for one in bounds) or f"{LANDER} is not among the tasks"
+    return "; ".join(f"{one.words()} ({against[0]} seeds against {n})" for one, n in zip(bounds, against, strict=True))
+
+
+def _difference(runs: pd.DataFrame, pair: tuple[str, str], said: str, *, at_least: float | None = None) -> Claim:
     first, second = pair
+    score = runs.groupby("setting")["score"].mean()
     if not {first, second} <= set(score.index):
         return Claim(said, f"no finished runs of {first} and {second} on {LANDER}.", None)
+    least = _bound(runs, first, second)
     difference = float(score[first] - score[second])
     found = f"{first} {score[first]:.0f}, {second} {score[second]:.0f}: a difference of {difference:+.0f}"
     holds = least.judge(difference)
@@ -115,8 +121,9 @@ def _difference(
     return Claim(said, f"{found}{criterion}{least.note(holds)}", holds)
 
 
-def _hovering(means: pd.DataFrame) -> Claim:
+def _hovering(runs: pd.DataFrame) -> Claim:
     said = "with γ = 0.99 the lander learns to hover, with γ = 0.999 to land."
+    means = runs.groupby("setting")[["score", "timeouts", "landings"]].mean()
     if not {ALL, SHORT_HORIZON} <= set(means.index):
         return Claim(said, f"no finished runs of {ALL} and {SHORT_HORIZON} on {LANDER}.", None)
     long, short = means.loc[ALL], means.loc[SHORT_HORIZON]
@@ -129,22 +136,25 @@ def _hovering(means: pd.DataFrame) -> Claim:
     return Claim(said, found + criterion, bool(short["timeouts"] > 0.5 and long["landings"] > 0.5))
 
 
-def _others(score: pd.Series[float], least: Bound) -> Claim:
+def _others(runs: pd.DataFrame) -> Claim:
     said = "the assembly tolerates being wrong about almost everything else."
-    others = [name for name in RECIPES if name in score.index and name not in (ALL, *LOAD_BEARING)]
+    score = runs.groupby("setting")["score"].mean()
+    others = [name for name in _present(runs) if name not in (ALL, *LOAD_BEARING)]
     if ALL not in score.index or not others:
         return Claim(said, f"no finished runs on {LANDER}.", None)
     drops = (score[ALL] - score[others]).sort_values(ascending=False)
     costly = drops[drops >= _MUCH]
     named = ", ".join(f"{name} ({-drop:+.0f})" for name, drop in costly.items()) or "none"
-    n_surely = sum(least.judge(drop) is True for drop in costly)
+    bounds = {name: _bound(runs, ALL, name) for name in others}
+    n_surely = sum(bounds[name].judge(drop) is True for name, drop in costly.items())
     found = (
         f"of {len(others)} other details {len(costly)} cost {_MUCH:g} points or more, {n_surely} of them told apart "
         f"from {ALL}: {named} (a quarter of them or fewer counts)."
     )
     few = len(others) / 4
-    holds = None if least.least is None or n_surely <= few < len(costly) else n_surely <= few
-    return Claim(said, found + least.note(holds), holds)
+    strictest = max(bounds.values(), key=lambda one: one.least or 0.0)
+    holds = None if strictest.least is None or n_surely <= few < len(costly) else n_surely <= few
+    return Claim(said, found + strictest.note(holds), holds)
 
 
 def shown(results: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import gymnasium as gym
 import pandas as pd
@@ -37,6 +38,7 @@ def add_training_arguments(
     parser.set_defaults(task_steps=steps)
     parser.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time, each with one thread")
     parser.add_argument("--out", type=output_folder, default=f"logs/{experiment}", help="folder of results and report")
+    parser.add_argument("--report-only", action="store_true", help="train nothing; report on what is finished")
 
 
 def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Sequence[str]) -> list[Run]:
@@ -71,32 +73,41 @@ def planned_runs(arguments: argparse.Namespace, experiment: str, settings: Seque
 
 
 def perform(
-    arguments: argparse.Namespace, experiment: str, settings: Sequence[str], judge: Callable[[pd.DataFrame], Outcome]
+    arguments: argparse.Namespace,
+    experiment: str,
+    settings: Sequence[str],
+    judge: Callable[[pd.DataFrame], Outcome],
+    comparable: Callable[[Path, Sequence[Run]], pd.DataFrame] = complete_results,
 ) -> None:
-    """Do the runs that are not finished yet, then write what they say, where all settings asked for are finished.
+    """Do the runs that are not finished yet, then write what they say.
 
     :param arguments: as declared by ``add_training_arguments``
     :param experiment: its package
     :param settings: all there are
     :param judge: makes an outcome of the table of results
+    :param comparable: which results of a folder to judge, of all runs that are asked for
     :raises SystemExit: for arguments that cannot be used, before any work; at the end, if a run did not finish
     """
     try:
         runs = planned_runs(arguments, experiment, settings)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    interrupt_when_terminated()
-    try:
-        missing = do_runs(runs, arguments.out.resolve(), arguments.jobs)
-    except KeyboardInterrupt:
-        raise SystemExit(f"Interrupted; the same command goes on with what is left in {arguments.out}.") from None
-    results = complete_results(arguments.out, runs)
+    missing = [] if arguments.report_only else _train(runs, arguments)
+    results = comparable(arguments.out, runs)
     if results.empty:
-        print("No report: for no task and seed are all settings finished.")
+        print(f"No report: too few runs in {arguments.out} are finished.")
     else:
         write_outcome(arguments.out, judge(results))
     if missing:
         raise SystemExit(f"Did not finish: {'; '.join(run.name for run in missing)}")
+
+
+def _train(runs: list[Run], arguments: argparse.Namespace) -> list[Run]:
+    interrupt_when_terminated()
+    try:
+        return do_runs(runs, arguments.out.resolve(), arguments.jobs)
+    except KeyboardInterrupt:
+        raise SystemExit(f"Interrupted; the same command goes on with what is left in {arguments.out}.") from None
 
 
 def _parts(text: str, name: str) -> list[str]:

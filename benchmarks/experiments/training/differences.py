@@ -55,8 +55,10 @@ class Bound:
         return f"means must differ by {self.least:.{self.decimals}f}"
 
 
-def bound(runs: pd.DataFrame, column: str, n_seeds: Sequence[int], *, decimals: int) -> Bound:
-    """For two settings' means over tasks of means over seeds: t₀.₉₇₅ s √(2 Σ 1/n) / tasks.
+def bound(
+    runs: pd.DataFrame, column: str, n_seeds: Sequence[int], others: Sequence[int] | None = None, *, decimals: int
+) -> Bound:
+    """For two settings' means over tasks of means over seeds: t₀.₉₇₅ s √(Σ 1/n + Σ 1/n') / tasks.
 
     s is the standard deviation between seeds, pooled over all combinations of task and setting, with Σ (seeds − 1)
     degrees of freedom.
@@ -64,6 +66,7 @@ def bound(runs: pd.DataFrame, column: str, n_seeds: Sequence[int], *, decimals: 
     :param runs: from which the spread is taken, with columns ``task``, ``setting`` and the scores
     :param column: of the scores
     :param n_seeds: n, of each task that the means are over
+    :param others: n', the other setting's; None for as many
     :param decimals: with which the bound is written
     """
     cells = runs.groupby(["task", "setting"])[column].agg(["count", "var"])
@@ -72,5 +75,6 @@ def bound(runs: pd.DataFrame, column: str, n_seeds: Sequence[int], *, decimals: 
     if not freedom or not n_seeds:
         return Bound(None, decimals)
     deviation = sqrt(float(((cells["count"] - 1) * cells["var"]).sum()) / freedom)
-    of_means = sqrt(2 * sum(1 / n for n in n_seeds)) / len(n_seeds)
+    variance = sum(1 / n for n in (*n_seeds, *(n_seeds if others is None else others)))
+    of_means = sqrt(variance) / len(n_seeds)
     return Bound(float(stats.t.ppf(_CONFIDENCE, freedom)) * deviation * of_means, decimals)

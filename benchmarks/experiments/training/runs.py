@@ -92,32 +92,43 @@ def read_result(out: Path, run: Run) -> dict[str, Any] | None:
     return result
 
 
-def complete_results(out: Path, runs: Sequence[Run]) -> pd.DataFrame:
-    """How those runs went that can be compared: of tasks and seeds for which every setting asked for is finished.
+def finished_results(out: Path, runs: Sequence[Run]) -> pd.DataFrame:
+    """How those runs went that are finished.
 
     :param out: folder of the experiment
     :param runs: all that are asked for
     :return: one row for each, by task and seed; empty if there is none
     """
-    results = {run: read_result(out, run) for run in runs}
-    incomplete = {(run.task, run.seed) for run, result in results.items() if result is None}
-    rows = [result for run, result in results.items() if result and (run.task, run.seed) not in incomplete]
+    rows = [result for run in runs if (result := read_result(out, run)) is not None]
     if not rows:
         return pd.DataFrame()
     return pd.DataFrame(rows).drop(columns="experiment").sort_values(["task", "seed"], kind="stable")
+
+
+def complete_results(out: Path, runs: Sequence[Run]) -> pd.DataFrame:
+    """Those of tasks and seeds for which every setting asked for is finished.
+
+    :param out: folder of the experiment
+    :param runs: all that are asked for
+    :return: one row for each, by task and seed; empty if there is none
+    """
+    incomplete = {(run.task, run.seed) for run in runs if read_result(out, run) is None}
+    return finished_results(out, [run for run in runs if (run.task, run.seed) not in incomplete])
 
 
 def trained_tasks(table: pd.DataFrame) -> str:
     """What was trained for how long, and how many times.
 
     :param table: of results
-    :return: such as "Hopper-v5 (300,000 steps, 2 seeds)"
+    :return: such as "Hopper-v5 (300,000 steps, 2 seeds)"; with "1–2 seeds" where settings have unlike many
     """
-    tasks = table.groupby("task", sort=False).agg({"steps": "first", "seed": "nunique"})
-    return ", ".join(
-        f"{task} ({row['steps']:,} steps, {row['seed']} seed{'' if row['seed'] == 1 else 's'})"
-        for task, row in tasks.iterrows()
-    )
+    parts = []
+    for task, rows in table.groupby("task", sort=False):
+        n_seeds = rows.groupby("setting")["seed"].nunique()
+        fewest, most = n_seeds.min(), n_seeds.max()
+        number = f"{most}" if fewest == most else f"{fewest}–{most}"
+        parts.append(f"{task} ({rows['steps'].iloc[0]:,} steps, {number} seed{'' if number == '1' else 's'})")
+    return ", ".join(parts)
 
 
 def diverged_runs(table: pd.DataFrame) -> str:
