@@ -83,9 +83,10 @@ def draw_bars(
         axes.plot(*zip(*marks, strict=True), "D", color=VERMILLION, markersize=6, fillstyle="none", label="published")
     axes.set_yticks(rows, names, fontsize=8)
     axes.set_ylim(len(names) - 0.4, -0.6)
+    decimals = 2 if max(map(abs, means)) < 10 else 0
     for row, mean in zip(rows, means, strict=True):
         axes.annotate(
-            f"{mean:,.2f}" if abs(mean) < 10 else f"{mean:,.0f}",
+            f"{mean:,.{decimals}f}",
             (1.0, row),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),

@@ -189,6 +189,8 @@ def test_two_tasks_with_gaps() -> None:
     shown = outcome.shown.set_index("setting")
     assert (shown.loc[ALL, "Hopper-v5"], shown.loc[RAW_REWARDS, "Hopper-v5"]) == ("7 ± 0", "–")
     assert len(outcome.figure.axes) == 2
+    legend = [text.get_text() for text in outcome.figure.legends[0].get_texts()]
+    assert legend[:3] == ["one run", "all details", "mean with all details"]
 
 
 def test_the_verdict_counts() -> None:

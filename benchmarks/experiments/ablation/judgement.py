@@ -6,7 +6,9 @@ Owns the criteria; must not know how a run is made.
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from benchmarks.experiments.ablation.settings import (
     ALL,
@@ -199,7 +201,13 @@ def picture(results: pd.DataFrame) -> Figure:
             panel.axvline(reference, color=BLUE, linewidth=1, linestyle="dashed", label="all details")
         panel.axvline(0, color="black", linewidth=0.8)
         label(panel, x="mean return of the last 100 training episodes", y="", title=task)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    handles = [handle for handle in axes[0].get_legend_handles_labels()[0] if not isinstance(handle, BarContainer)]
+    handles += [
+        Patch(color=BLUE, label="mean with all details"),
+        Patch(color=ORANGE, label="without one that the document calls load-bearing, or several"),
+        Patch(color=GREY, label="without another"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
     return figure
 
 
