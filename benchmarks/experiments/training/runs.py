@@ -112,8 +112,11 @@ def complete_results(out: Path, runs: Sequence[Run]) -> pd.DataFrame:
     :param runs: all that are asked for
     :return: one row for each, by task and seed; empty if there is none
     """
-    incomplete = {(run.task, run.seed) for run in runs if read_result(out, run) is None}
-    return finished_results(out, [run for run in runs if (run.task, run.seed) not in incomplete])
+    finished = finished_results(out, runs)
+    if finished.empty:
+        return finished
+    n_settings = len({run.setting for run in runs})
+    return finished.groupby(["task", "seed"]).filter(lambda rows: len(rows) == n_settings)
 
 
 def trained_tasks(table: pd.DataFrame) -> str:
