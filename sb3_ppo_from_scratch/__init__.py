@@ -5,8 +5,9 @@ Owns the public names, loaded on first use; must not import the ``zoo`` room, no
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_ppo_from_scratch.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from sb3_ppo_from_scratch.algorithm import PPO
@@ -16,22 +17,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "DiagnosticsCallback": "sb3_ppo_from_scratch.callbacks.diagnostics",
-    "PPO": "sb3_ppo_from_scratch.algorithm",
-    "RolloutBuffer": "sb3_ppo_from_scratch.rollout.buffer",
-    "compute_gae": "sb3_ppo_from_scratch.core.advantages",
-}
-
 __all__ = ["PPO", "DiagnosticsCallback", "RolloutBuffer", "compute_gae"]
 
-
-def __getattr__(name: str) -> Any:
-    # torch loads this package while it is itself being imported (see zoo/autoload.py), hence no eager imports.
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+# torch loads this package while it is itself being imported (see zoo/autoload.py), hence no eager imports.
+__getattr__, __dir__ = on_first_use(
+    __name__,
+    {
+        "DiagnosticsCallback": "sb3_ppo_from_scratch.callbacks.diagnostics",
+        "PPO": "sb3_ppo_from_scratch.algorithm",
+        "RolloutBuffer": "sb3_ppo_from_scratch.rollout.buffer",
+        "compute_gae": "sb3_ppo_from_scratch.core.advantages",
+    },
+)

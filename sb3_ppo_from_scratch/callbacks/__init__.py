@@ -5,25 +5,19 @@ Owns the public names of this room, loaded on first use; must not be needed by a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_ppo_from_scratch.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from sb3_ppo_from_scratch.callbacks.diagnostics import DiagnosticsCallback, DiagnosticWarning
 
-_HOMES = {
-    "DiagnosticWarning": "sb3_ppo_from_scratch.callbacks.diagnostics",
-    "DiagnosticsCallback": "sb3_ppo_from_scratch.callbacks.diagnostics",
-}
-
 __all__ = ["DiagnosticWarning", "DiagnosticsCallback"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = on_first_use(
+    __name__,
+    {
+        "DiagnosticWarning": "sb3_ppo_from_scratch.callbacks.diagnostics",
+        "DiagnosticsCallback": "sb3_ppo_from_scratch.callbacks.diagnostics",
+    },
+)

@@ -17,30 +17,27 @@ from sb3_ppo_from_scratch.check.subject import N_ENVS, UnusableError, environmen
 from sb3_ppo_from_scratch.core.health import Thresholds
 
 # What a single rollout can prove; the other causes need a history, or are no fault in a model at its beginning.
-# 1 is Python's own for a crash, 2 argparse's for arguments that cannot be used.
-EXIT_CODES = {
-    "not_finite": 3,
-    "log_probabilities": 4,
-    "dead_policy": 5,
-    "entropy_collapse": 5,
-    "reward_scale": 6,
-    "joint_clipping": 7,
-    "frame_skip": 8,
-    "normalization_gamma": 9,
-    "discount_horizon": 10,
+_MEANINGS = {
+    3: ("NaN or infinity in parameters, observations, rewards or gradients", ("not_finite",)),
+    4: ("log-probabilities that are stale or belong to something else", ("log_probabilities",)),
+    5: ("a dead policy: it no longer explores, or nothing can change it", ("dead_policy", "entropy_collapse")),
+    6: ("the scale of the rewards", ("reward_scale",)),
+    7: ("the critic eats the budget of joint gradient clipping", ("joint_clipping",)),
+    8: ("frames are skipped twice", ("frame_skip",)),
+    9: ("VecNormalize and the algorithm discount differently", ("normalization_gamma",)),
+    10: ("episodes are much longer than the discount horizon", ("discount_horizon",)),
 }
-_EPILOG = """exit codes, by the likeliest cause:
-  0  nothing wrong in sight
-  1  a crash
-  2  arguments that cannot be used
-  3  NaN or infinity in parameters, observations, rewards or gradients
-  4  log-probabilities that are stale or belong to something else
-  5  a dead policy: it no longer explores, or nothing can change it
-  6  the scale of the rewards
-  7  the critic eats the budget of joint gradient clipping
-  8  frames are skipped twice
-  9  VecNormalize and the algorithm discount differently
-  10 episodes are much longer than the discount horizon"""
+EXIT_CODES = {cause: code for code, (_, causes) in _MEANINGS.items() for cause in causes}
+# 1 is Python's own for a crash, 2 argparse's for arguments that cannot be used.
+_EPILOG = "\n".join(
+    [
+        "exit codes, by the likeliest cause:",
+        "  0  nothing wrong in sight",
+        "  1  a crash",
+        "  2  arguments that cannot be used",
+        *(f"  {code:<2} {meaning}" for code, (meaning, _) in _MEANINGS.items()),
+    ]
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

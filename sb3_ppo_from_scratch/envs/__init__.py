@@ -5,27 +5,21 @@ Owns the public names of this room, loaded on first use so that Atari's extra st
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_ppo_from_scratch.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from sb3_ppo_from_scratch.envs.atari import AtariVecEnv
     from sb3_ppo_from_scratch.envs.gymnasium_adapter import GymnasiumVecEnv, as_vec_env
 
-_HOMES = {
-    "AtariVecEnv": "sb3_ppo_from_scratch.envs.atari",
-    "GymnasiumVecEnv": "sb3_ppo_from_scratch.envs.gymnasium_adapter",
-    "as_vec_env": "sb3_ppo_from_scratch.envs.gymnasium_adapter",
-}
-
 __all__ = ["AtariVecEnv", "GymnasiumVecEnv", "as_vec_env"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = on_first_use(
+    __name__,
+    {
+        "AtariVecEnv": "sb3_ppo_from_scratch.envs.atari",
+        "GymnasiumVecEnv": "sb3_ppo_from_scratch.envs.gymnasium_adapter",
+        "as_vec_env": "sb3_ppo_from_scratch.envs.gymnasium_adapter",
+    },
+)
