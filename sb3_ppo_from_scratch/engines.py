@@ -98,7 +98,7 @@ def build_engine(
         description = f"reference engine: {recognition.reason}"
     else:
         network, library = _counterpart(policy, recognition.family, DTYPES[precision], randomness, compile_update)
-        actor, updater = FusedActor(network, policy.action_space, generator), FusedEngine(network, generator)
+        actor, updater = FusedActor(network, policy.action_space, generators), FusedEngine(network, generator)
         description = f"fused engine in {library}: {recognition.reason}"
     order = None if name == "reference" else generator
     asked_for = (name, precision, compile_update)

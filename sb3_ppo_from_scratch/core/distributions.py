@@ -1,7 +1,7 @@
 """Log-probability, entropy and divergence of the action families, from their parameters alone.
 
 Owns the formulas, left to autograd; must not know networks, action spaces or ``torch.distributions`` objects.
-``core.families`` writes out the gradients of four of them and is tested against this module.
+``core.families`` and ``core.gaussians`` write out the gradients of five of them and are tested against this module.
 """
 
 from __future__ import annotations

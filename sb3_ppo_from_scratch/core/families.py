@@ -1,11 +1,11 @@
-"""The action families with their gradients written out: log π, entropy, and ∂/∂(what the network put out).
+"""The families of discrete actions with their gradients written out: log π, entropy, ∂/∂(what the network put out).
 
-Owns formulas that run on NumPy arrays and torch tensors alike; must not know networks or how actions are stored.
+Owns what every family offers, and formulas that run on NumPy arrays and torch tensors alike; must not know networks or
+how actions are stored. Real-valued actions are in ``core.gaussians``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,8 +13,22 @@ import numpy as np
 
 from sb3_ppo_from_scratch.core.arrays import Array, by_column, largest, namespace, onehot
 
-_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _TINY = np.finfo(np.float32).tiny
+
+
+class Head(NamedTuple):
+    """What describes the distribution over actions in B states.
+
+    :param outputs: [B, K] of the policy's last layer, logits or means
+    :param log_std: of a Gaussian, [D], or [J, D] or [J, 1] if it depends on the state; else None
+    :param latent: [B, J], the features that the noise of a state-dependent Gaussian is made of, else None
+    :param exploration: [B, J, D], the noise matrices that ``sample`` applies to them, else None
+    """
+
+    outputs: Array
+    log_std: Array | None = None
+    latent: Array | None = None
+    exploration: Array | None = None
 
 
 class Evaluation(NamedTuple):
@@ -31,13 +45,12 @@ class Evaluation(NamedTuple):
 
 
 class ActionFamily(Protocol):
-    """A kind of distribution over actions, described by the [B, K] output of the policy's last layer."""
+    """A kind of distribution over actions."""
 
-    def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
+    def evaluate(self, head: Head, actions: Array) -> Evaluation:
         """Log-probability and entropy of actions.
 
-        :param outputs: [B, K], logits or means
-        :param log_std: [D] of a Gaussian, else None
+        :param head: describes the distribution
         :param actions: [B, D]
         :return: see ``Evaluation``
         """
@@ -51,16 +64,15 @@ class ActionFamily(Protocol):
         :param evaluation: from ``evaluate``
         :param log_prob_gradient: [B], ∂loss/∂log π(a) of each sample
         :param entropy_gradient: ∂loss/∂H of each sample, the same for all
-        :return: ∂loss/∂outputs [B, K], and ∂loss/∂log_std [D] or None
+        :return: ∂loss/∂outputs [B, K], and ∂loss/∂log_std, in its shape, or None
         """
         ...
 
-    def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
+    def sample(self, head: Head, generator: np.random.Generator) -> Array:
         """Draw one action per row.
 
-        :param outputs: [B, K] NumPy array
-        :param log_std: [D] of a Gaussian, else None
-        :param generator: NumPy's; the arrays are NumPy's too
+        :param head: describes the distribution, in NumPy arrays
+        :param generator: NumPy's
         :return: [B, D]
         """
         ...
@@ -72,10 +84,10 @@ class Categorical:
     Source: the softmax distribution, differentiated. Matches SB3's ``CategoricalDistribution`` to rounding.
     """
 
-    def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
-        """See ``ActionFamily``; ``actions`` is [B, 1], ``log_std`` None."""
-        xp = namespace(outputs)
-        logits = by_column(outputs)
+    def evaluate(self, head: Head, actions: Array) -> Evaluation:
+        """See ``ActionFamily``; ``actions`` is [B, 1]."""
+        xp = namespace(head.outputs)
+        logits = by_column(head.outputs)
         shifted = logits - largest(logits)
         exponentials = xp.exp(shifted)
         total = exponentials.sum(0)
@@ -95,10 +107,10 @@ class Categorical:
             gradient -= entropy_gradient * probs * (log_probs + evaluation.entropy)
         return gradient.T, None
 
-    def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
+    def sample(self, head: Head, generator: np.random.Generator) -> Array:
         """See ``ActionFamily``: the largest of z_k + Gumbel noise, which is distributed as the softmax of z."""
-        noise = generator.standard_exponential(outputs.shape, dtype=np.float32)
-        return (outputs - np.log(np.maximum(noise, _TINY))).argmax(axis=-1)[:, None]
+        noise = generator.standard_exponential(head.outputs.shape, dtype=np.float32)
+        return (head.outputs - np.log(np.maximum(noise, _TINY))).argmax(axis=-1)[:, None]
 
 
 class MultiCategorical:
@@ -114,10 +126,10 @@ class MultiCategorical:
         self._slices = [slice(stop - n, stop) for stop, n in zip(stops, nvec, strict=True)]
         self._categorical = Categorical()
 
-    def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
-        """See ``ActionFamily``; ``actions`` is [B, D], ``log_std`` None."""
+    def evaluate(self, head: Head, actions: Array) -> Evaluation:
+        """See ``ActionFamily``; ``actions`` is [B, D]."""
         parts = [
-            self._categorical.evaluate(outputs[:, part], None, actions[:, d : d + 1])
+            self._categorical.evaluate(Head(head.outputs[:, part]), actions[:, d : d + 1])
             for d, part in enumerate(self._slices)
         ]
         log_prob: Array = sum(part.log_prob for part in parts)
@@ -134,10 +146,10 @@ class MultiCategorical:
         ]
         return xp.concatenate(parts, axis=-1), None
 
-    def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
+    def sample(self, head: Head, generator: np.random.Generator) -> Array:
         """See ``ActionFamily``."""
         return np.concatenate(
-            [self._categorical.sample(outputs[:, part], None, generator) for part in self._slices], axis=-1
+            [self._categorical.sample(Head(head.outputs[:, part]), generator) for part in self._slices], axis=-1
         )
 
 
@@ -147,8 +159,9 @@ class Bernoulli:
     Source: the logistic distribution of a bit, differentiated. Matches SB3's ``BernoulliDistribution`` to rounding.
     """
 
-    def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
-        """See ``ActionFamily``; ``actions`` is [B, D] of 0 and 1, ``log_std`` None."""
+    def evaluate(self, head: Head, actions: Array) -> Evaluation:
+        """See ``ActionFamily``; ``actions`` is [B, D] of 0 and 1."""
+        outputs = head.outputs
         xp = namespace(outputs)
         # softplus(z) = max(z, 0) + log(1 + exp(−|z|)) does not overflow.
         softplus = xp.clip(outputs, 0, None) + xp.log1p(xp.exp(-xp.abs(outputs)))
@@ -167,42 +180,7 @@ class Bernoulli:
             gradient -= entropy_gradient * outputs * probs * (1 - probs)
         return gradient, None
 
-    def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
+    def sample(self, head: Head, generator: np.random.Generator) -> Array:
         """See ``ActionFamily``."""
-        probs = 0.5 * (1 + np.tanh(0.5 * outputs))  # σ(z), which does not overflow
-        return (generator.random(outputs.shape, dtype=np.float32) < probs).astype(np.float32)
-
-
-class DiagonalGaussian:
-    """D independent normals with one log σ for all states.
-
-    With u = (a − μ)/σ: ∂log π/∂μ = u/σ ;  ∂log π/∂log σ = u² − 1 ;  ∂H/∂log σ = 1.
-    Source: the normal density, differentiated. Matches SB3's ``DiagGaussianDistribution`` to rounding.
-    """
-
-    def evaluate(self, outputs: Array, log_std: Array | None, actions: Array) -> Evaluation:
-        """See ``ActionFamily``; ``actions`` is [B, D], ``log_std`` [D]."""
-        assert log_std is not None
-        xp = namespace(outputs)
-        inverse_std = xp.exp(-log_std)
-        standardised = (actions - outputs) * inverse_std
-        total_log_std = log_std.sum()
-        dimensions = outputs.shape[-1]
-        squares = standardised * standardised
-        log_prob = -0.5 * squares.sum(axis=-1) - (total_log_std + dimensions * _HALF_LOG_TWO_PI)
-        entropy = total_log_std + dimensions * (0.5 + _HALF_LOG_TWO_PI)
-        return Evaluation(log_prob, entropy, (standardised, squares, inverse_std))
-
-    def gradients(
-        self, evaluation: Evaluation, log_prob_gradient: Array, entropy_gradient: float
-    ) -> tuple[Array, Array | None]:
-        """See ``ActionFamily``."""
-        standardised, squares, inverse_std = evaluation.memory
-        mean_gradient = standardised * log_prob_gradient[:, None] * inverse_std
-        log_std_gradient = log_prob_gradient @ (squares - 1) + entropy_gradient * len(log_prob_gradient)
-        return mean_gradient, log_std_gradient
-
-    def sample(self, outputs: Array, log_std: Array | None, generator: np.random.Generator) -> Array:
-        """See ``ActionFamily``."""
-        assert log_std is not None
-        return outputs + np.exp(log_std) * generator.standard_normal(outputs.shape, dtype=np.float32)
+        probs = 0.5 * (1 + np.tanh(0.5 * head.outputs))  # σ(z), which does not overflow
+        return (generator.random(probs.shape, dtype=np.float32) < probs).astype(np.float32)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch.core.arrays import Array
-from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.families import ActionFamily, Head
 from sb3_ppo_from_scratch.core.records import Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
 
@@ -31,11 +31,6 @@ class Counterpart(Protocol):
     family: ActionFamily
     parameters: FlatParameters
     optimizer: FlatAdam
-
-    @property
-    def log_std(self) -> Array | None:
-        """[D] of a Gaussian, without a graph, else None."""
-        ...
 
     def bind(self) -> None:
         """Make sure that the counterpart still looks at the policy's parameters."""
@@ -55,8 +50,8 @@ class Counterpart(Protocol):
         """
         ...
 
-    def forward(self, features: Any) -> tuple[Array, Array]:
-        """Logits or means [B, K], and values [B]; what ``backward`` needs is remembered until the next call.
+    def forward(self, features: Any) -> tuple[Head, Array]:
+        """The actor's head and the values [B], without graphs; what ``backward`` needs is kept until the next call.
 
         :param features: B rows, from ``features``
         """
@@ -67,7 +62,7 @@ class Counterpart(Protocol):
 
         :param output_gradient: [B, K]
         :param value_gradient: [B]
-        :param log_std_gradient: [D], or None
+        :param log_std_gradient: in the shape of the parameter, or None
         """
         ...
 

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 
 from sb3_ppo_from_scratch.core.arrays import stacked
-from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.families import ActionFamily, Head
 from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.blas import threads_for
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
@@ -30,7 +29,6 @@ class MlpPolicy:
 
     :param policy: recognised, on the CPU, with features that are the flattened observation
     :param family: of its actions
-    :ivar log_std: [D] view of the policy's parameter, or None
     """
 
     def __init__(self, policy: ActorCriticPolicy, family: ActionFamily) -> None:
@@ -49,10 +47,10 @@ class MlpPolicy:
         self._address = self.parameters.values.data_ptr()
         self._actor = layers_of([*policy.mlp_extractor.policy_net, policy.action_net], self._arrays_of)
         self._critic = layers_of([*policy.mlp_extractor.value_net, policy.value_net], self._arrays_of)
-        self.log_std: FloatArray | None = None
+        self._log_std: FloatArray | None = None
         self._log_std_gradient: FloatArray | None = None
-        if isinstance(policy.action_dist, DiagGaussianDistribution):
-            self.log_std, self._log_std_gradient = self._arrays_of(policy.log_std)
+        if hasattr(policy, "log_std"):
+            self._log_std, self._log_std_gradient = self._arrays_of(policy.log_std)
 
     @property
     def is_complete(self) -> bool:
@@ -87,22 +85,22 @@ class MlpPolicy:
         array: FloatArray = features.numpy()
         return array
 
-    def forward(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Logits or means, and values; what ``backward`` needs is remembered until the next call.
+    def forward(self, features: FloatArray) -> tuple[Head, FloatArray]:
+        """See ``Counterpart``.
 
         :param features: [B, F]
-        :return: [B, K] and [B]
+        :return: the actor's head, and values [B]
         """
         actor, critic = forward(self._chain(self._actor), features), forward(self._chain(self._critic), features)
         self._memory = (actor, critic)
-        return actor[-1], critic[-1][:, 0]
+        return Head(actor[-1], self._log_std, actor[-2] if self.policy.use_sde else None), critic[-1][:, 0]
 
     def backward(self, output_gradient: FloatArray, value_gradient: FloatArray, log_std_gradient: Any) -> None:
         """Fill the gradients of all parameters.
 
         :param output_gradient: [B, K]
         :param value_gradient: [B]
-        :param log_std_gradient: [D], or None
+        :param log_std_gradient: in the shape of the parameter, or None
         """
         assert self._memory is not None
         actor, critic = self._memory

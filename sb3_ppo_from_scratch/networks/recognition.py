@@ -14,13 +14,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, MlpExtractor, NatureCNN
 from torch import nn
 
-from sb3_ppo_from_scratch.core.families import (
-    ActionFamily,
-    Bernoulli,
-    Categorical,
-    DiagonalGaussian,
-    MultiCategorical,
-)
+from sb3_ppo_from_scratch.core.families import ActionFamily, Bernoulli, Categorical, MultiCategorical
+from sb3_ppo_from_scratch.core.gaussians import DiagonalGaussian, StateDependentGaussian
 
 _METHODS = (
     "forward",
@@ -78,7 +73,7 @@ def recognise(policy: ActorCriticPolicy) -> Recognition:
         return Recognition(None, reason)
     family = _family_of(policy.action_dist)
     if family is None:
-        return Recognition(None, f"its actions follow a {type(policy.action_dist).__name__}")
+        return Recognition(None, f"its actions follow a {_described(policy.action_dist)}")
     return Recognition(family, f"{type(policy).__name__} computes what SB3's own policies compute")
 
 
@@ -118,7 +113,24 @@ def _family_of(distribution: Any) -> ActionFamily | None:
         return Bernoulli()
     if type(distribution) is stock.DiagGaussianDistribution:
         return DiagonalGaussian()
+    if type(distribution) is stock.StateDependentNoiseDistribution and not _gsde_options(distribution):
+        return StateDependentGaussian(distribution.epsilon)
     return None
+
+
+def _described(distribution: Any) -> str:
+    options = _gsde_options(distribution) if type(distribution) is stock.StateDependentNoiseDistribution else []
+    return " with ".join([type(distribution).__name__, *options])
+
+
+def _gsde_options(distribution: stock.StateDependentNoiseDistribution) -> list[str]:
+    """Those in use that change what is computed, and have no counterpart."""
+    options = {
+        "squash_output": distribution.bijector is not None,
+        "use_expln": distribution.use_expln,
+        "learn_features": distribution.learn_features,
+    }
+    return [name for name, is_used in options.items() if is_used]
 
 
 def _unusual_parameters(policy: ActorCriticPolicy) -> str | None:

@@ -17,7 +17,7 @@ from stable_baselines3.common.preprocessing import is_image_space, preprocess_ob
 from stable_baselines3.common.torch_layers import NatureCNN
 
 from sb3_ppo_from_scratch.core.arrays import stacked
-from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.families import ActionFamily, Head
 from sb3_ppo_from_scratch.core.records import FrameStacks, Minibatch, PackedRollout
 from sb3_ppo_from_scratch.networks.flat_parameters import FlatAdam, FlatParameters
 from sb3_ppo_from_scratch.networks.memory import keep_freed_memory
@@ -42,7 +42,6 @@ class TorchPolicy:
     :param dtype: of the features extractor and the hidden layers; heads always compute in float32
     :param randomness: a context in which modules that may draw (dropout, for instance) do so
     :param compile_update: let ``torch.compile`` translate what is differentiated; acting stays eager
-    :ivar log_std: [D], the policy's parameter detached, or None
     """
 
     def __init__(
@@ -72,12 +71,6 @@ class TorchPolicy:
         self._differentiated = th.compile(self._outputs) if compile_update else self._outputs
         self._heads: tuple[th.Tensor, th.Tensor] | None = None
 
-    @property
-    def log_std(self) -> th.Tensor | None:
-        """[D], the policy's own parameter without a graph, or None."""
-        log_std = getattr(self.policy, "log_std", None)
-        return None if log_std is None else log_std.detach()
-
     def bind(self) -> None:
         """Make sure that the flat vector is still what the policy's parameters look at."""
         self.parameters.bind()
@@ -91,30 +84,34 @@ class TorchPolicy:
         tensors = as_tensors(observations, self.policy.device)
         return needed_blocks(tensors) if self._rearranged else tensors
 
-    def forward(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
-        """Logits or means, and values; where gradients are enabled, the graph is kept for ``backward``.
+    def forward(self, features: Any) -> tuple[Head, th.Tensor]:
+        """See ``Counterpart``; where gradients are enabled, the graph is kept for ``backward``.
 
         :param features: B rows, from ``features``
-        :return: [B, K] and [B], detached, float32
+        :return: the actor's head, and values [B], all detached and float32
         """
+        policy = self.policy
         with self._randomness:
-            outputs, values = self._differentiated(features) if th.is_grad_enabled() else self._outputs(features)
+            outputs, values, latent = (
+                self._differentiated(features) if th.is_grad_enabled() else self._outputs(features)
+            )
         self._heads = (outputs, values)
-        return outputs.detach(), values.detach()
+        log_std = policy.log_std.detach() if hasattr(policy, "log_std") else None
+        return Head(outputs.detach(), log_std, latent.detach() if policy.use_sde else None), values.detach()
 
-    def _outputs(self, features: Any) -> tuple[th.Tensor, th.Tensor]:
+    def _outputs(self, features: Any) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         policy = self.policy
         pi_features, vf_features = self._extracted(features)
-        latent_pi = self._hidden(policy.mlp_extractor.policy_net, pi_features)
-        latent_vf = self._hidden(policy.mlp_extractor.value_net, vf_features)
-        return policy.action_net(latent_pi.float()), policy.value_net(latent_vf.float())[:, 0]
+        latent_pi = self._hidden(policy.mlp_extractor.policy_net, pi_features).float()
+        latent_vf = self._hidden(policy.mlp_extractor.value_net, vf_features).float()
+        return policy.action_net(latent_pi), policy.value_net(latent_vf)[:, 0], latent_pi
 
     def backward(self, output_gradient: th.Tensor, value_gradient: th.Tensor, log_std_gradient: Any) -> None:
         """Fill the gradients of all parameters, and let go of the graph.
 
         :param output_gradient: [B, K]
         :param value_gradient: [B]
-        :param log_std_gradient: [D], or None
+        :param log_std_gradient: in the shape of the parameter, or None
         """
         assert self._heads is not None
         gradients = th.autograd.grad(

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.common.distributions import StateDependentNoiseDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ppo_from_scratch.core.arrays import Array
+from sb3_ppo_from_scratch.core.families import Head
+from sb3_ppo_from_scratch.core.randomness import Generators
 from sb3_ppo_from_scratch.networks.counterpart import Counterpart
 from sb3_ppo_from_scratch.networks.observations import as_tensors
 
@@ -93,14 +96,15 @@ class FusedActor:
 
     :param network: the policy's counterpart
     :param action_space: of one environment
-    :param generator: of the action noise
+    :param generators: NumPy's draws actions, torch's the noise matrices of gSDE
     """
 
-    def __init__(self, network: Counterpart, action_space: spaces.Space[Any], generator: np.random.Generator) -> None:
+    def __init__(self, network: Counterpart, action_space: spaces.Space[Any], generators: Generators) -> None:
         self._network = network
         self._shape = action_space.shape or ()
         self._dtype = np.float32 if isinstance(action_space, spaces.Box) else action_space.dtype
-        self._generator = generator
+        self._generator, self._randomness = generators
+        self._exploration: npt.NDArray[np.float32] | None = None
 
     def begin(self) -> None:
         """Switch to evaluation and bind to the policy's parameters."""
@@ -108,7 +112,12 @@ class FusedActor:
         self._network.bind()
 
     def reset_noise(self, n_envs: int) -> None:
-        """Nothing to draw: gSDE has no counterpart."""
+        """See ``Actor``: drawn by the policy itself, which also predicts with them."""
+        policy = self._network.policy
+        with th.no_grad(), self._randomness:
+            policy.reset_noise(n_envs)
+        assert isinstance(policy.action_dist, StateDependentNoiseDistribution)
+        self._exploration = _on_host(policy.action_dist.exploration_matrices)
 
     def act(self, observations: Any) -> tuple[Actions, th.Tensor, th.Tensor]:
         """See ``Actor``.
@@ -118,18 +127,18 @@ class FusedActor:
         network = self._network
         features = network.features(observations)
         with th.no_grad(), network.computing(len(features)):
-            outputs, values = map(_on_host, network.forward(features))
-        log_std = None if network.log_std is None else _on_host(network.log_std)
-        actions = network.family.sample(outputs, log_std, self._generator)
-        log_prob = network.family.evaluate(outputs, log_std, actions).log_prob
+            head, values = network.forward(features)
+        head = Head(*(None if part is None else _on_host(part) for part in head))
+        actions = network.family.sample(head._replace(exploration=self._exploration), self._generator)
+        log_prob = network.family.evaluate(head, actions).log_prob
         if not np.isfinite(log_prob).all():
             raise DivergedError(
                 "The policy has diverged: it gives its own action the log-probability "
                 f"{log_prob[~np.isfinite(log_prob)][0]}. Lower learning_rate or max_grad_norm, or normalise "
                 "observations and rewards (VecNormalize)."
             )
-        actions = actions.reshape((len(outputs), *self._shape)).astype(self._dtype, copy=False)
-        return actions, th.from_numpy(values[:, None]), th.from_numpy(log_prob)
+        actions = actions.reshape((len(actions), *self._shape)).astype(self._dtype, copy=False)
+        return actions, th.from_numpy(_on_host(values)[:, None]), th.from_numpy(log_prob)
 
     def values(self, observations: Any) -> th.Tensor:
         """See ``Actor``."""

@@ -59,8 +59,8 @@ class FusedEngine:
     def evaluate(self, minibatch: Minibatch, settings: UpdateSettings) -> LossTerms:
         """See ``UpdateEngine``. Agrees with the reference engine to rounding."""
         network = self._network
-        outputs, values = network.forward(minibatch.observations)
-        terms, self._gradients = objective(network.family, outputs, network.log_std, values, minibatch, settings)
+        head, values = network.forward(minibatch.observations)
+        terms, self._gradients = objective(network.family, head, values, minibatch, settings)
         return terms
 
     def step(self, settings: UpdateSettings) -> Array:

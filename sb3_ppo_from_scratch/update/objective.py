@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sb3_ppo_from_scratch.core import diagnostics, losses, value_losses
 from sb3_ppo_from_scratch.core.arrays import Array, mean, namespace
-from sb3_ppo_from_scratch.core.families import ActionFamily
+from sb3_ppo_from_scratch.core.families import ActionFamily, Head
 from sb3_ppo_from_scratch.core.records import AdvantageStatistics, LossTerms, Minibatch, UpdateSettings
 from sb3_ppo_from_scratch.core.value_losses import Criterion
 
@@ -103,7 +103,7 @@ class HeadGradients(NamedTuple):
 
     :param outputs: [B, K], with respect to logits or means
     :param values: [B]
-    :param log_std: [D], or None
+    :param log_std: in its shape, or None
     """
 
     outputs: Array
@@ -113,8 +113,7 @@ class HeadGradients(NamedTuple):
 
 def objective(
     family: ActionFamily,
-    outputs: Array,
-    log_std: Array | None,
+    head: Head,
     values: Array,
     minibatch: Minibatch,
     settings: UpdateSettings,
@@ -125,8 +124,7 @@ def objective(
     matches what SB3 2.9 has autograd compute, to rounding.
 
     :param family: of the actions
-    :param outputs: [B, K], logits or means
-    :param log_std: [D], or None
+    :param head: describes their distribution now
     :param values: [B], V(s) now
     :param minibatch: B transitions, arrays of the same library
     :param settings: of this update
@@ -134,7 +132,7 @@ def objective(
     """
     n_samples = len(values)
     advantages = scaled_advantages(minibatch.advantages, settings.normalize_advantage, settings.advantage_statistics)
-    evaluation = family.evaluate(outputs, log_std, minibatch.actions)
+    evaluation = family.evaluate(head, minibatch.actions)
     log_ratio = evaluation.log_prob - minibatch.old_log_prob
     ratio = namespace(log_ratio).exp(log_ratio)
 

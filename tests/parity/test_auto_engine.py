@@ -140,12 +140,18 @@ CASES = [
                 settings={
                     "use_sde": True,
                     "ent_coef": 0.01,
-                    "policy_kwargs": {"squash_output": squashed},
+                    "policy_kwargs": policy_kwargs,
                 },
             ),
-            id="squashed_gsde" if squashed else "gsde",
+            id=name,
         )
-        for squashed in (False, True)
+        for name, policy_kwargs in {
+            "gsde": {},
+            "gsde_one_deviation": {"full_std": False},
+            "gsde_in_torch": {"activation_fn": th.nn.SiLU},
+            "squashed_gsde": {"squash_output": True},
+            "expln_gsde": {"use_expln": True},
+        }.items()
     ),
     *(
         pytest.param(Case(n_envs=4, settings={"policy_kwargs": policy_kwargs}), id=name)

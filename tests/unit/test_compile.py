@@ -82,8 +82,8 @@ def test_compile_is_a_keyword_whose_default_is_false_and_takes_truth_values_only
 
 @pytest.mark.parametrize(
     "settings",
-    [{"engine": "reference"}, {"policy": ScaledValuePolicy}, {"action": "box", "use_sde": True}],
-    ids=["reference", "custom_policy", "gsde"],
+    [{"engine": "reference"}, {"policy": ScaledValuePolicy}],
+    ids=["reference", "custom_policy"],
 )
 def test_what_only_the_reference_engine_serves_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"compile=True need the fused engine.*compile=False"):

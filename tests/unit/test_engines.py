@@ -31,7 +31,11 @@ CHOICES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown_activation": ({"policy_kwargs": {"activation_fn": nn.SiLU}}, "fused engine in torch"),
     "cnn": ({"policy": "CnnPolicy", "observation": "image"}, "fused engine in torch: ActorCriticCnnPolicy computes"),
     "dict": ({"policy": "MultiInputPolicy", "observation": "dict"}, "fused engine in torch"),
-    "gsde": ({"action": "box", "use_sde": True}, "reference engine: its actions follow a StateDependentNoise"),
+    "gsde": ({"action": "box", "use_sde": True}, "fused engine in NumPy"),
+    "squashed_gsde": (
+        {"action": "box", "use_sde": True, "policy_kwargs": {"squash_output": True}},
+        "reference engine: its actions follow a StateDependentNoiseDistribution with squash_output",
+    ),
     "custom_policy": ({"policy": ScaledValuePolicy}, "reference engine: ScaledValuePolicy overrides forward"),
     "custom_mlp": ({"policy": OwnMlpPolicy}, "reference engine: its mlp_extractor is a OwnMlpExtractor"),
     "reference": ({"engine": "reference"}, "reference engine, as asked: bit for bit SB3"),

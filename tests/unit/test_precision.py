@@ -21,7 +21,7 @@ from tests.faults.models import Assign, logged, tiny_model
 from tests.parity.cases import ScaledValuePolicy
 from tests.unit.engine_models import engine_of, learn_from, model_of, parameters, rolled_out
 
-FAMILIES = ("discrete", "box", "multi_discrete", "multi_binary")
+FAMILIES = ("discrete", "box", "gsde", "multi_discrete", "multi_binary")
 SMALL_CNN = {"features_extractor_kwargs": {"features_dim": 32}}
 FRAME = spaces.Box(0, 255, (1, 84, 84), np.uint8)
 # What is built, and how many products its features extractor and hidden layers take.
@@ -45,6 +45,8 @@ def bf16_model(name: str, action: str = "discrete", *, precision: str = "bf16", 
     """A model whose weights are worth rounding; pictures come as stacks of four."""
     arguments, _ = POLICIES[name]
     arguments = {**arguments, **settings}
+    if action == "gsde":
+        action, arguments["use_sde"] = "box", True
     env: Any = vector_environment(2, observation=arguments.pop("observation", "vector"), action=action)
     if name == "cnn":
         env = VecFrameStack(env, 4, channels_order="first")
@@ -73,8 +75,8 @@ def drawn_log_ratios(model: Any, updater: Any) -> Any:
     updater.begin(model.rollout_buffer, 32)
     (minibatch,) = updater.minibatches()
     network = updater._network
-    outputs, _ = network.forward(minibatch.observations)
-    log_prob = network.family.evaluate(outputs, network.log_std, minibatch.actions).log_prob
+    head, _ = network.forward(minibatch.observations)
+    log_prob = network.family.evaluate(head, minibatch.actions).log_prob
     updater.finish()
     return np.asarray(log_prob) - np.asarray(minibatch.old_log_prob)
 
@@ -127,7 +129,7 @@ class Operations(TorchDispatchMode):
 
 
 @every_policy
-@pytest.mark.parametrize("action", ["discrete", "box"])
+@pytest.mark.parametrize("action", ["discrete", "box", "gsde"])
 def test_what_is_below_the_heads_is_multiplied_in_bf16_and_all_else_computed_in_fp32(name: str, action: str) -> None:
     model = bf16_model(name, action)
     (stored,) = rolled_out(model)
@@ -147,8 +149,8 @@ def test_what_is_below_the_heads_is_multiplied_in_bf16_and_all_else_computed_in_
     assert {term.dtype for term in terms} == {th.float32}
     updater.step(model._update_settings())
     updater.finish()
-    outputs, values = updater._network.forward(minibatch.observations)
-    assert outputs.dtype == values.dtype == th.float32
+    head, values = updater._network.forward(minibatch.observations)
+    assert head.outputs.dtype == values.dtype == th.float32
 
 
 @every_policy
@@ -227,8 +229,8 @@ def test_a_precision_that_is_assigned_takes_effect_at_the_next_rollout() -> None
 
 @pytest.mark.parametrize(
     "settings",
-    [{"engine": "reference"}, {"policy": ScaledValuePolicy}, {"action": "box", "use_sde": True}],
-    ids=["reference", "custom_policy", "gsde"],
+    [{"engine": "reference"}, {"policy": ScaledValuePolicy}],
+    ids=["reference", "custom_policy"],
 )
 def test_what_only_the_reference_engine_serves_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"precision='bf16'.*need the fused engine.*use precision='fp32'"):

@@ -31,6 +31,9 @@ SETUPS = {
     "list_of_layers": Setup(kwargs={"net_arch": [12, 7, 5]}),
     "layers_of_each": Setup(kwargs={"net_arch": {"pi": [16, 8], "vf": [12]}}),
     "critic_layers_only": Setup(kwargs={"net_arch": {"pi": [], "vf": [12]}}),
+    "gsde": Setup(action="box", kwargs={"use_sde": True}),
+    "gsde_one_deviation": Setup(action="uneven_box", kwargs={"use_sde": True, "full_std": False}),
+    "gsde_no_hidden_layer": Setup(action="box", kwargs={"use_sde": True, "net_arch": []}),
     "separate_features": Setup(kwargs={"share_features_extractor": False}),
     "separate_features_of_a_number": Setup(observation="discrete", kwargs={"share_features_extractor": False}),
     "separate_features_of_pixels": Setup(observation="image", kwargs={"share_features_extractor": False}),
@@ -52,11 +55,11 @@ def test_heads_are_those_of_stable_baselines3(setup: Setup) -> None:
     policy, observations = setup.build(), setup.observations(6)
     outputs, values = stock_heads(policy, observations)
     network = counterpart(policy)
-    ours = network.forward(network.features(observations))
-    assert {array.dtype for array in ours} == {np.dtype(np.float32)}
-    assert_close(ours[0], outputs)
-    assert_close(ours[1], values)
-    assert_close(ours[1], policy.predict_values(as_tensors(observations))[:, 0])
+    head, ours = network.forward(network.features(observations))
+    assert {array.dtype for array in (*head, ours) if array is not None} == {np.dtype(np.float32)}
+    assert_close(head.outputs, outputs)
+    assert_close(ours, values)
+    assert_close(ours, policy.predict_values(as_tensors(observations))[:, 0])
 
 
 @every_setup
@@ -67,11 +70,11 @@ def test_gradients_of_all_parameters_are_those_of_automatic_differentiation(setu
     th.autograd.backward((outputs, values), (by_outputs, by_values))
     network = counterpart(policy)
     by_log_std = None
-    if network.log_std is not None:
-        by_log_std = random(network.log_std.shape)
-        stock.log_std.grad = th.from_numpy(by_log_std)
     for _ in range(2):  # gradients are overwritten, not added up
-        network.forward(network.features(observations))
+        head, _ = network.forward(network.features(observations))
+        if head.log_std is not None:
+            by_log_std = random(head.log_std.shape)
+            stock.log_std.grad = th.from_numpy(by_log_std)
         network.backward(by_outputs.numpy(), by_values.numpy(), by_log_std)
     for name, expected in gradients(stock).items():
         assert_close(gradients(policy)[name], expected, 2e-5)
@@ -83,9 +86,9 @@ def test_log_probabilities_are_those_that_the_policy_itself_gives(setup: Setup) 
     with th.no_grad():
         actions, values, log_prob = policy(as_tensors(observations), deterministic=True)
     network = counterpart(policy)
-    outputs, ours = network.forward(network.features(observations))
+    head, ours = network.forward(network.features(observations))
     flat = actions.numpy().reshape(6, -1)
-    assert_close(network.family.evaluate(outputs, network.log_std, flat).log_prob, log_prob)
+    assert_close(network.family.evaluate(head, flat).log_prob, log_prob)
     assert_close(ours, values[:, 0])
 
 
@@ -132,10 +135,10 @@ def test_the_chains_follow_parameters_that_are_loaded_or_moved() -> None:
     policy.load_state_dict(other.state_dict())
     policy.to(th.float64).to(th.float32)  # as a move to another device and back
     network.bind()
-    for ours, theirs in zip(network.forward(network.features(observations)), expected, strict=True):
+    head, values = network.forward(network.features(observations))
+    for ours, theirs in zip((head.outputs, values), expected, strict=True):
         assert_close(ours, theirs)
-    assert network.log_std is not None
-    assert_close(network.log_std, other.log_std)
+    assert_close(head.log_std, other.log_std)
 
 
 def test_a_policy_whose_memory_is_shared_with_another_process_is_still_followed() -> None:
@@ -149,5 +152,6 @@ def test_a_policy_whose_memory_is_shared_with_another_process_is_still_followed(
         for parameter in policy.parameters():
             parameter.mul_(1.5)
     expected = stock_heads(policy, observations)
-    for ours, theirs in zip(network.forward(network.features(observations)), expected, strict=True):
+    head, values = network.forward(network.features(observations))
+    for ours, theirs in zip((head.outputs, values), expected, strict=True):
         assert_close(ours, theirs)

@@ -11,7 +11,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor, MlpExtractor
 from torch import nn
 
-from sb3_ppo_from_scratch.core.families import ActionFamily, Bernoulli, Categorical, DiagonalGaussian, MultiCategorical
+from sb3_ppo_from_scratch.core.families import ActionFamily, Bernoulli, Categorical, MultiCategorical
+from sb3_ppo_from_scratch.core.gaussians import DiagonalGaussian, StateDependentGaussian
 from sb3_ppo_from_scratch.networks.recognition import flattens_observations, recognise
 from tests.unit.networks.policies import Setup, cnn, multi_input
 
@@ -49,6 +50,7 @@ class HarmlessPolicy(ActorCriticPolicy):
     [
         pytest.param(Setup(), Categorical, True, id="mlp"),
         pytest.param(Setup(action="box"), DiagonalGaussian, True, id="gaussian"),
+        pytest.param(Setup(action="box", kwargs={"use_sde": True}), StateDependentGaussian, True, id="gsde"),
         pytest.param(Setup(action="multi_discrete"), MultiCategorical, True, id="multi_categorical"),
         pytest.param(Setup(action="multi_binary"), Bernoulli, True, id="bernoulli"),
         pytest.param(Setup(kwargs={"share_features_extractor": False}), Categorical, True, id="separate"),
@@ -164,7 +166,14 @@ def test_a_policy_that_was_changed_is_not(change: Callable[..., None], reason: s
     "setup, reason",
     [
         pytest.param(Setup(OwnMlpPolicy), "mlp_extractor is a OwnMlpExtractor", id="own_mlp_extractor"),
-        pytest.param(Setup(action="box", kwargs={"use_sde": True}), "StateDependentNoise", id="gsde"),
+        *(
+            pytest.param(
+                Setup(action="box", kwargs={"use_sde": True, option: True}),
+                f"StateDependentNoiseDistribution with {option}",
+                id=option,
+            )
+            for option in ("squash_output", "use_expln")
+        ),
     ],
 )
 def test_a_policy_that_was_built_differently_is_not(setup: Setup, reason: str) -> None:

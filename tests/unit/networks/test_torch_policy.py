@@ -35,6 +35,7 @@ SETUPS = {
     "raw_pixels": cnn(normalize_images=False),
     "float_pixels": cnn(UNIT_IMAGE, normalize_images=False),
     "cnn_with_hidden_layers": cnn(net_arch={"pi": [8], "vf": [12, 8]}, activation_fn=nn.ReLU),
+    "cnn_gsde": cnn(action="box", use_sde=True),
     "multi_input": multi_input(),
     "multi_input_box_actions": multi_input(action="box"),
     "multi_input_separate": multi_input(share_features_extractor=False),
@@ -58,11 +59,11 @@ def test_heads_are_those_of_stable_baselines3(setup: Setup) -> None:
     policy, observations = setup.build(), setup.observations(3)
     outputs, values = stock_heads(policy, observations)
     network = counterpart(policy)
-    ours = network.forward(network.features(observations))
-    assert not any(head.requires_grad for head in ours)
-    assert_close(ours[0], outputs)
-    assert_close(ours[1], values)
-    assert_close(ours[1], policy.predict_values(as_tensors(observations))[:, 0])
+    head, ours = network.forward(network.features(observations))
+    assert not any(part.requires_grad for part in (*head, ours) if part is not None)
+    assert_close(head.outputs, outputs)
+    assert_close(ours, values)
+    assert_close(ours, policy.predict_values(as_tensors(observations))[:, 0])
 
 
 @every_setup
@@ -73,11 +74,11 @@ def test_gradients_of_all_parameters_are_those_of_automatic_differentiation(setu
     th.autograd.backward(heads, slopes)
     network = counterpart(policy)
     by_log_std = None
-    if network.log_std is not None:
-        by_log_std = th.from_numpy(random(tuple(network.log_std.shape)))
-        stock.log_std.grad = by_log_std.clone()
     for _ in range(2):  # gradients are overwritten, not added up
-        network.forward(network.features(observations))
+        head, _ = network.forward(network.features(observations))
+        if head.log_std is not None:
+            by_log_std = th.from_numpy(random(tuple(head.log_std.shape)))
+            stock.log_std.grad = by_log_std.clone()
         network.backward(slopes[0], slopes[1], by_log_std)
     for name, expected in gradients(stock).items():
         assert_close(gradients(policy)[name], expected, 2e-5)
@@ -139,9 +140,8 @@ def test_the_modules_follow_parameters_that_are_loaded_or_moved(setup: Setup) ->
     policy.load_state_dict(other.state_dict())
     policy.to(th.float64).to(th.float32)  # as a move to another device and back
     network.bind()
-    for ours, theirs in zip(
-        network.forward(network.features(observations)), stock_heads(other, observations), strict=True
-    ):
+    head, values = network.forward(network.features(observations))
+    for ours, theirs in zip((head.outputs, values), stock_heads(other, observations), strict=True):
         assert_close(ours, theirs)
 
 

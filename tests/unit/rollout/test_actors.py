@@ -11,7 +11,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sb3_ppo_from_scratch.core.randomness import PrivateTorchRandom
+from sb3_ppo_from_scratch.core.randomness import PrivateTorchRandom, seeded_generators
 from sb3_ppo_from_scratch.networks.mlp_policy import MlpPolicy
 from sb3_ppo_from_scratch.networks.recognition import flattens_observations, recognise
 from sb3_ppo_from_scratch.networks.torch_policy import TorchPolicy
@@ -42,7 +42,7 @@ def fused(policy: ActorCriticPolicy, seed: int = 0, library: Any = None) -> Fuse
     family = recognise(policy).family
     assert family is not None
     library = library or (MlpPolicy if flattens_observations(policy) else TorchPolicy)
-    return FusedActor(library(policy, family), policy.action_space, np.random.default_rng(seed))
+    return FusedActor(library(policy, family), policy.action_space, seeded_generators(seed, policy.device))
 
 
 def by_methods(policy: ActorCriticPolicy, seed: int = 0) -> PolicyActor:
@@ -162,11 +162,36 @@ def test_what_was_said_of_one_step_is_not_overwritten_by_the_next() -> None:
         np.testing.assert_array_equal(np.asarray(part), copy)
 
 
-def test_new_noise_of_gsde_is_drawn_from_the_private_sequence() -> None:
-    policy = Setup(action="box", kwargs={"use_sde": True}).build()
+GSDE = {
+    "gsde": Setup(action="box", kwargs={"use_sde": True}),
+    "gsde_one_deviation": Setup(action="uneven_box", kwargs={"use_sde": True, "full_std": False}),
+    "cnn": cnn(action="box", use_sde=True),
+}
+every_gsde = pytest.mark.parametrize("setup", GSDE.values(), ids=GSDE)
+
+
+@every_gsde
+def test_with_gsde_the_counterpart_acts_with_the_policys_own_noise(setup: Setup) -> None:
+    policy, observations = setup.build(), setup.observations(E)
+    actor = fused(policy)
+    actor.begin()
+    for _ in range(2):
+        actor.reset_noise(E)
+        actions, values, log_prob = actor.act(observations)
+        with th.no_grad():
+            expected, expected_values, expected_log_prob = policy(as_tensors(observations))
+        assert_close(actions, expected)
+        assert_close(values, expected_values)
+        assert_close(log_prob, expected_log_prob)
+        assert not np.allclose(actions, policy.predict(observations, deterministic=True)[0])
+
+
+@pytest.mark.parametrize("actor_of", [fused, by_methods])
+def test_new_noise_of_gsde_is_drawn_from_the_private_sequence(actor_of: Any) -> None:
+    policy = GSDE["gsde"].build()
     matrices = []
     for _ in range(2):
-        actor, before = by_methods(policy), th.get_rng_state()
+        actor, before = actor_of(policy), th.get_rng_state()
         actor.reset_noise(E)
         assert th.equal(th.get_rng_state(), before)
         matrices.append(policy.action_dist.exploration_matrices.clone())

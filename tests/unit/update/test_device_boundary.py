@@ -33,6 +33,7 @@ T, E = 12, 2
 UNEVEN_STACK = spaces.Box(0, 255, (4, 38, 38), np.uint8)  # of no whole blocks
 SETUPS = {
     **{f"mlp_{action}": Setup(action=action) for action in ACTION_SPACES},
+    "gsde": Setup(action="box", kwargs={"use_sde": True}),
     "cnn": cnn(),
     "stacks": cnn(ATARI),
     "multi_input": multi_input(action="box"),

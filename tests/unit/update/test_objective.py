@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sb3_ppo_from_scratch.core import diagnostics, losses
-from sb3_ppo_from_scratch.core.families import Categorical
+from sb3_ppo_from_scratch.core.families import Categorical, Head
 from sb3_ppo_from_scratch.core.records import AdvantageStatistics, LossTerms, Minibatch, UpdateSettings
 from sb3_ppo_from_scratch.update.objective import (
     POLICY_OBJECTIVES,
@@ -66,15 +66,15 @@ def automatic(
     kind: Kind, batch: Batch, values: th.Tensor, minibatch: Minibatch, wanted: UpdateSettings
 ) -> tuple[LossTerms, HeadGradients]:
     """The same from ``core.distributions`` and ``core.losses``, differentiated by torch."""
-    outputs, values = batch.outputs.clone().requires_grad_(), values.clone().requires_grad_()
-    log_std = None if batch.log_std is None else batch.log_std.clone().requires_grad_()
+    head, leaves = batch.leaves()
+    values = values.clone().requires_grad_()
     advantages = minibatch.advantages
     if wanted.normalize_advantage:
         advantages = losses.normalized_advantages(advantages)
     elif wanted.advantage_statistics is not None:
         mean, std = wanted.advantage_statistics
         advantages = (advantages - mean) / (std + 1e-8)
-    log_prob, entropy = kind.differentiable(outputs, log_std, minibatch.actions)
+    log_prob, entropy = kind.differentiable(head, minibatch.actions)
     log_ratio = log_prob - minibatch.old_log_prob
     ratio = log_ratio.exp()
     policy = policy_loss(log_ratio, advantages, wanted)
@@ -84,11 +84,9 @@ def automatic(
     bonus = losses.entropy_loss(entropy, log_prob)
     loss = losses.total_loss(policy, value, bonus, wanted.vf_coef, wanted.ent_coef)
     kl, fraction = diagnostics.approx_kl(log_ratio), diagnostics.clip_fraction(ratio, wanted.clip_range)
-    leaves = [outputs, values] if log_std is None else [outputs, values, log_std]
-    gradients = th.autograd.grad(loss, leaves)
-    by_log_std = gradients[2] if log_std is not None else None
+    by_values, by_outputs, *by_log_std = th.autograd.grad(loss, [values, *leaves])
     terms = LossTerms(loss, policy, value, bonus, kl, fraction, -log_ratio.mean())
-    return terms, HeadGradients(gradients[0], gradients[1], by_log_std)
+    return terms, HeadGradients(by_outputs, by_values, by_log_std[0] if by_log_std else None)
 
 
 def in_numpy(minibatch: Minibatch) -> Minibatch:
@@ -104,10 +102,9 @@ def assert_same(ours: Any, expected: Any, tolerance: float) -> None:
 
 def assert_agrees(kind: Kind, batch: Batch, values: th.Tensor, minibatch: Minibatch, wanted: UpdateSettings) -> None:
     expected_terms, expected_gradients = automatic(kind, batch, values, minibatch, wanted)
-    outputs, log_std, _ = batch.numpy()
     for terms, gradients in (
-        objective(kind.family, batch.outputs, batch.log_std, values, minibatch, wanted),
-        objective(kind.family, outputs, log_std, values.numpy(), in_numpy(minibatch), wanted),
+        objective(kind.family, batch.head, values, minibatch, wanted),
+        objective(kind.family, batch.numpy()[0], values.numpy(), in_numpy(minibatch), wanted),
     ):
         assert_same(terms, expected_terms, 1e-6)  # shares of samples are counted in single precision
         assert_same(gradients, expected_gradients, 1e-8)
@@ -119,7 +116,7 @@ def test_terms_and_gradients_are_what_automatic_differentiation_gives(
     kind: Kind, data: st.DataObject, wanted: UpdateSettings
 ) -> None:
     batch = data.draw(batches(kind))
-    n = len(batch.outputs)
+    n = len(batch.actions)
     log_prob, _ = kind.differentiable(*batch.torch())
     # A grid of quarters puts value changes on their boundary; ratios keep clear of theirs, see the next tests.
     values, old_values = ((data.draw(tensors(n)) * 4).round() / 4 for _ in range(2))
@@ -135,9 +132,9 @@ def test_terms_and_gradients_are_what_automatic_differentiation_gives(
 
 def fair_choice(log_ratio: float, advantage: float) -> tuple[Batch, th.Tensor, Minibatch]:
     """One sample of a choice among four, whose log-probability every formula gets to the same bit."""
-    batch = Batch(th.zeros(1, 4, dtype=th.float64), None, th.zeros(1, 1, dtype=th.float64))
+    batch = Batch(Head(th.zeros(1, 4, dtype=th.float64)), th.zeros(1, 1, dtype=th.float64))
     column = th.zeros(1, dtype=th.float64)
-    old_log_prob = th.log_softmax(batch.outputs, -1)[:, 0] - log_ratio
+    old_log_prob = th.log_softmax(batch.head.outputs, -1)[:, 0] - log_ratio
     return batch, column, Minibatch(column, batch.actions, column, old_log_prob, column + advantage, column + 1)
 
 
@@ -145,7 +142,7 @@ def choice_at_an_agreed_ratio(side: int, advantage: float) -> tuple[Batch, th.Te
     """A fair choice whose ratio NumPy's and torch's exponential round to the same number, and that number."""
     for log_ratio in np.linspace(0.3, 0.4, 50):
         batch, values, minibatch = fair_choice(side * log_ratio, advantage)
-        exponent = th.log_softmax(batch.outputs, -1)[:, 0] - minibatch.old_log_prob
+        exponent = th.log_softmax(batch.head.outputs, -1)[:, 0] - minibatch.old_log_prob
         if exponent.exp().item() == np.exp(exponent.item()):
             return batch, values, minibatch, exponent.exp().item()
     raise AssertionError("the two libraries never agree")
@@ -162,7 +159,7 @@ def test_at_the_boundary_of_the_ratio_the_clip_begins_where_automatic_differenti
     if beyond == 0.0:
         assert 1 + side * wanted.clip_range == actual
     assert_agrees(KINDS["categorical"], batch, values, minibatch, wanted)
-    _, gradients = objective(Categorical(), batch.outputs, None, values, minibatch, wanted)
+    _, gradients = objective(Categorical(), batch.head, values, minibatch, wanted)
     holds = beyond > 0 and side * advantage > 0
     assert bool((gradients.outputs != 0).any()) == (advantage != 0 and not holds)
 
@@ -172,7 +169,7 @@ def test_at_the_boundary_of_the_value_the_slope_is_the_unclipped_one(change: flo
     batch, values, minibatch = fair_choice(0.0, 1.0)
     wanted = replace(SETTINGS, clip_range_vf=0.25)
     assert_agrees(KINDS["categorical"], batch, values + change, minibatch, wanted)
-    _, gradients = objective(Categorical(), batch.outputs, None, values + change, minibatch, wanted)
+    _, gradients = objective(Categorical(), batch.head, values + change, minibatch, wanted)
     assert gradients.values.item() == (0.0 if is_held else change - 1.0)
 
 
@@ -180,7 +177,7 @@ def test_at_the_boundary_of_the_value_the_slope_is_the_unclipped_one(change: flo
 def test_one_sample_alone_keeps_its_advantage(normalized: bool) -> None:
     batch, values, minibatch = fair_choice(0.0, 3.0)
     _, gradients = objective(
-        Categorical(), batch.outputs, None, values, minibatch, replace(SETTINGS, normalize_advantage=normalized)
+        Categorical(), batch.head, values, minibatch, replace(SETTINGS, normalize_advantage=normalized)
     )
     # ∂(−Â)/∂z of the chosen of four equal choices.
     assert gradients.outputs[0, 0].item() == pytest.approx(-3.0 * (1 - 0.25))
@@ -200,7 +197,7 @@ def test_what_a_step_away_from_the_old_policy_is_worth(objective_name: str, adva
     }[objective_name]
     wanted = replace(SETTINGS, objective=objective_name, kl_coef=1.5)
     assert_agrees(KINDS["categorical"], batch, values, minibatch, wanted)
-    _, gradients = objective(Categorical(), batch.outputs, None, values, minibatch, wanted)
+    _, gradients = objective(Categorical(), batch.head, values, minibatch, wanted)
     assert gradients.outputs[0, 0].item() == pytest.approx(-0.75 * slope, abs=1e-12)
 
 
@@ -220,11 +217,11 @@ def test_numpy_stays_in_single_precision_whatever_number_a_coefficient_is(
     kind: Kind, options: dict[str, Any], data: st.DataObject
 ) -> None:
     batch = data.draw(batches(kind, np.float32))
-    n = len(batch.outputs)
+    n = len(batch.actions)
     columns = [data.draw(tensors(n, dtype=np.float32)).numpy() for _ in range(4)]
-    outputs, log_std, actions = batch.numpy()
+    head, actions = batch.numpy()
     minibatch = Minibatch(columns[0], actions, columns[0], columns[0] * np.float32(0.1), columns[1], columns[2])
     wanted = replace(SETTINGS, ent_coef=0.01, clip_range_vf=0.2, **options)
     with np.errstate(over="ignore", invalid="ignore"):  # ratios of such random numbers may overflow
-        _, gradients = objective(kind.family, outputs, log_std, columns[3], minibatch, wanted)
+        _, gradients = objective(kind.family, head, columns[3], minibatch, wanted)
     assert {array.dtype for array in gradients if array is not None} == {np.dtype(np.float32)}
