@@ -73,7 +73,8 @@ def recognise(policy: ActorCriticPolicy) -> Recognition:
         return Recognition(None, reason)
     family = _family_of(policy.action_dist)
     if family is None:
-        return Recognition(None, f"its actions follow a {_described(policy.action_dist)}")
+        description = " with ".join([type(policy.action_dist).__name__, *_gsde_options(policy.action_dist)])
+        return Recognition(None, f"its actions follow a {description}")
     return Recognition(family, f"{type(policy).__name__} computes what SB3's own policies compute")
 
 
@@ -118,13 +119,10 @@ def _family_of(distribution: Any) -> ActionFamily | None:
     return None
 
 
-def _described(distribution: Any) -> str:
-    options = _gsde_options(distribution) if type(distribution) is stock.StateDependentNoiseDistribution else []
-    return " with ".join([type(distribution).__name__, *options])
-
-
-def _gsde_options(distribution: stock.StateDependentNoiseDistribution) -> list[str]:
-    """Those in use that change what is computed, and have no counterpart."""
+def _gsde_options(distribution: Any) -> list[str]:
+    """Those in use that change what is computed, and have no counterpart; none of any other distribution."""
+    if type(distribution) is not stock.StateDependentNoiseDistribution:
+        return []
     options = {
         "squash_output": distribution.bijector is not None,
         "use_expln": distribution.use_expln,
