@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -24,10 +24,21 @@ ROOT = Path(__file__).parents[2]
 STEPS = 600
 ROLLOUT = 8 * 32  # of CartPole-v1 in myppo.yml
 PATIENCE = 60.0  # seconds
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_goes_on() -> Iterator[None]:
+    """A test that fails leaves no process behind."""
+    yield
+    for process in STARTED:
+        process.terminate()
+        process.communicate()
+    STARTED.clear()
 
 
 def started(module: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -35,6 +46,8 @@ def started(module: str, *arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    STARTED.append(process)
+    return process
 
 
 def invocation(out: Path, *, algos: str = "ours,sb3", seeds: str = "2", steps: int = STEPS) -> subprocess.Popen[str]:
@@ -182,7 +195,7 @@ def test_interrupting_ends_the_runs(tmp_path: Path) -> None:
     process = invocation(tmp_path, algos="ours", seeds="1", steps=run.steps)
     wait_until(lambda: table(run.folder(tmp_path) / ROWS), process)
     assert is_locked(run_lock(run.folder(tmp_path)))
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # not SIGINT, which processes started in the background ignore
     _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "Interrupted" in words
