@@ -190,12 +190,22 @@ def test_a_run_that_crashes_leaves_the_others_alone(tmp_path: Path) -> None:
     assert [(row["algorithm"], row["final"]) for row in table(tmp_path / RESULTS)][-1] == ("ours", "True")
 
 
-def test_interrupting_ends_the_runs(tmp_path: Path) -> None:
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """What was started in the background ignores SIGINT, and so would the processes that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_ends_the_runs(tmp_path: Path, number: signal.Signals) -> None:
     run = a_run(steps=10_000_000)
     process = invocation(tmp_path, algos="ours", seeds="1", steps=run.steps)
     wait_until(lambda: table(run.folder(tmp_path) / ROWS), process)
     assert is_locked(run_lock(run.folder(tmp_path)))
-    process.send_signal(signal.SIGTERM)  # not SIGINT, which processes started in the background ignore
+    process.send_signal(number)
     _, words = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "Interrupted" in words

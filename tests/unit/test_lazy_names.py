@@ -51,3 +51,5 @@ def test_an_unknown_name_is_an_attribute_error(orchard: ModuleType) -> None:
 def test_every_public_name_of_the_packages_can_be_used(package: ModuleType) -> None:
     assert set(package.__all__) <= set(dir(package))
     assert all(getattr(package, name).__name__ == name for name in package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = package.missing
