@@ -65,6 +65,8 @@ def seeded_generators(seed: int, device: th.device) -> Generators:
 
     :param seed: the same seed gives the same sequences
     :param device: of the policy
-    :return: independent of every global generator
+    :return: independent of every other generator, also of those that got the same number: an environment's, whose noise
+        actions would otherwise repeat, and the one that the weights were drawn from
     """
-    return Generators(np.random.default_rng(seed), PrivateTorchRandom(seed, device))
+    for_numpy, for_torch = np.random.SeedSequence(seed).spawn(2)
+    return Generators(np.random.default_rng(for_numpy), PrivateTorchRandom(int(for_torch.generate_state(1)[0]), device))

@@ -6,10 +6,13 @@ import copy
 import pickle
 from collections.abc import Callable, Iterator
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 
+from sb3_ppo_from_scratch import PPO
 from sb3_ppo_from_scratch.core.randomness import PrivateTorchRandom, seeded_generators
 
 CPU = th.device("cpu")
@@ -92,3 +95,31 @@ def test_making_and_using_generators_leaves_every_global_one_alone() -> None:
     drawn(generators.torch)
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])
     assert th.equal(th.get_rng_state(), before[1])
+
+
+class NoisyReward(gym.Env[np.ndarray, np.ndarray]):
+    """Pays noise, drawn from its own generator just as actions are, whatever the action."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = spaces.Box(-10.0, 10.0, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
+        return np.zeros(1, np.float32), float(self.np_random.standard_normal(dtype=np.float32)), False, False, {}
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_actions_know_nothing_of_the_noise_of_an_environment_with_the_same_seed(engine: str) -> None:
+    model = PPO("MlpPolicy", NoisyReward(), n_steps=512, n_epochs=1, seed=3, engine=engine)
+    model.learn(512)
+    actions, rewards = model.rollout_buffer.actions.ravel(), model.rollout_buffer.rewards.ravel()
+    assert rewards.std() > 0.9
+    assert abs(np.corrcoef(actions, rewards)[0, 1]) < 4 / np.sqrt(512)
+
+
+def test_the_weights_and_a_policy_do_not_draw_the_same_numbers() -> None:
+    th.manual_seed(3)
+    assert drawn(seeded_generators(3, CPU).torch) != th.rand(4).tolist()
