@@ -1,6 +1,6 @@
 """The default engine computes what the reference engine computes, up to rounding, from the same minibatches.
 
-Whole runs are not compared: rounding grows from rollout to rollout, and the engine may draw other random numbers.
+Whole runs, for which the engine has to be given the same random numbers, are in test_auto_learning_run.py.
 """
 
 from __future__ import annotations
